@@ -1,1 +1,1 @@
-"""TODO"""
+"""The room for workloads, measurements and gates. Empty so far."""

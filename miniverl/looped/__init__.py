@@ -1,1 +1,1 @@
-"""TODO"""
+"""The room for looped transformers. Empty so far."""

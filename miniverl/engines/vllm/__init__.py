@@ -1,1 +1,1 @@
-"""TODO"""
+"""The room for the managed vLLM server. Empty so far: ``backend: vllm`` is refused by name."""
