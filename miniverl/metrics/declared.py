@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Reduce = Literal["token_mean", "row_mean", "sum", "max", "last"]
+Reduce = Literal["objective", "token_mean", "row_mean", "sum", "max", "last"]
 
 REDUCTIONS: dict[Reduce, str] = {
-    "token_mean": "sum of weight x value over the response tokens, divided by the sum of weights",
+    "objective": "sum of weight x value over the response tokens, divided by the denominator of loss_agg_mode",
+    "token_mean": "mean over the response tokens of the step",
     "row_mean": "mean over the trajectories of the step",
     "sum": "added up over the step",
     "max": "largest value of the step",
@@ -39,10 +40,10 @@ class Metric:
 
 # What is learned
 
-DISTILLATION_LOSS = Metric(
+LOSS = Metric(
     name="actor/distillation/loss",
     unit="nats/token",
-    reduce="token_mean",
+    reduce="objective",
     help="Divergence between teacher and student; for sampled k1 the mean of log p_student - log p_teacher.",
 )
 STUDENT_MASS = Metric(
@@ -59,8 +60,8 @@ TEACHER_MASS = Metric(
 )
 PG_LOSS = Metric(
     name="actor/pg_loss",
-    unit="objective",
-    reduce="last",
+    unit="1",
+    reduce="objective",
     help="Policy-gradient objective (sampled k1): its gradient is meant, its value is not a distance.",
 )
 GRAD_NORM = Metric(
@@ -69,7 +70,7 @@ GRAD_NORM = Metric(
     reduce="last",
     help="Norm of the gradient before clipping.",
 )
-LEARNING_RATE = Metric(
+LR = Metric(
     name="actor/lr",
     unit="1",
     reduce="last",
@@ -102,7 +103,7 @@ RESPONSE_LENGTH_MAX = Metric(
     reduce="max",
     help="Longest response.",
 )
-CLIP_RATIO = Metric(
+RESPONSE_LENGTH_CLIP_RATIO = Metric(
     name="response_length/clip_ratio",
     unit="share",
     reduce="row_mean",
@@ -148,19 +149,19 @@ GROUP_VARIANCE_MEAN = Metric(
 
 # Whether the rollout sampled from the policy that is trained
 
-PROBS_DIFF_MEAN = Metric(
+ROLLOUT_PROBS_DIFF_MEAN = Metric(
     name="training/rollout_probs_diff_mean",
     unit="probability",
     reduce="token_mean",
     help="|p_trainer - p_rollout| of the sampled tokens; below 0.005 is healthy, above 0.01 something is broken.",
 )
-PROBS_DIFF_MAX = Metric(
+ROLLOUT_PROBS_DIFF_MAX = Metric(
     name="training/rollout_probs_diff_max",
     unit="probability",
     reduce="max",
     help="Largest |p_trainer - p_rollout|.",
 )
-LOGP_DIFF_MAX = Metric(
+ROLLOUT_LOGP_DIFF_MAX = Metric(
     name="training/rollout_logp_diff_max",
     unit="nats",
     reduce="max",
