@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from miniverl.losses.loss import Loss
-from miniverl.metrics.declared import LOSS, STUDENT_MASS, TEACHER_MASS
 
 
 def gkd(
@@ -25,8 +24,7 @@ def gkd(
     ``DIVERGENCES``; 0 < ``jsd_beta`` < 1 is read by jsd alone. GKD: Agarwal et al. 2024, arXiv 2306.13649.
     """
     per_position_N = DIVERGENCES[divergence](student_logps_NC, teacher_logps_NC, jsd_beta)
-    total = (weights_N * per_position_N).sum()
-    return Loss(total=total, metrics={LOSS.name: total.detach()})
+    return Loss(total=(weights_N * per_position_N).sum())
 
 
 def gkd_topk(
@@ -40,15 +38,16 @@ def gkd_topk(
 ) -> Loss:
     """``gkd`` over the teacher's top-k ids and one cell for everything else: never above the exact divergence.
 
-    ``teacher_logps_NC`` comes from ``cells_from_top``. The masses among the metrics are those of the K ids.
+    ``teacher_logps_NC`` comes from ``cells_from_top``. Metrics: ``student_mass`` and ``teacher_mass``, the
+    probability of the K ids.
     """
     student_logps_NC = with_tail(student_logps_NV, top_ids_NK)
     loss = gkd(student_logps_NC, teacher_logps_NC, weights_N, divergence=divergence, jsd_beta=jsd_beta)
     masses = {
-        STUDENT_MASS.name: _mass_of_top(student_logps_NC, weights_N),
-        TEACHER_MASS.name: _mass_of_top(teacher_logps_NC, weights_N),
+        "student_mass": _mass_of_top(student_logps_NC, weights_N),
+        "teacher_mass": _mass_of_top(teacher_logps_NC, weights_N),
     }
-    return Loss(total=loss.total, metrics=loss.metrics | masses)
+    return Loss(total=loss.total, metrics=masses)
 
 
 def _mass_of_top(logps_NC: Tensor, weights_N: Tensor) -> Tensor:

@@ -12,6 +12,6 @@ class Loss:
     """Sums over positions, never means: sums of any split of a batch add up to those of the whole batch."""
 
     total: Tensor
-    """Scalar; sum of weight x loss over positions. Its gradient, divided once by the step's denominator, is the step's."""
+    """Scalar; sum of weight x loss over positions. The step's loss is the sum of totals over the sum of row shares."""
     metrics: dict[str, Tensor] = field(default_factory=dict)
-    """Detached scalars by declared metric name; each the sum of weight x value over positions."""
+    """Detached scalars; each the sum of weight x value over positions."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from miniverl.losses.loss import Loss
-from miniverl.metrics.declared import LOSS, PG_LOSS
 
 
 def sampled_k1(
@@ -19,10 +18,8 @@ def sampled_k1(
     expected gradient of ``total`` is that of KL(student || teacher), while differentiating the gain itself would
     give zero. k1 of Schulman 2020, "Approximating KL divergence", as a REINFORCE reward without discount.
 
-    Metrics: the loss is the sum of weight x (log p_student - log p_teacher), an estimate of the KL; the
-    policy-gradient loss is ``total``.
+    Metric ``kl``: sum of weight x (log p_student - log p_teacher), an estimate of the KL.
     """
     gain_N = (teacher_logps_N - logps_N).detach()
     push_N = gain_N if is_weights is None else gain_N * is_weights.detach()
-    total = -(push_N * logps_N * weights_N).sum()
-    return Loss(total=total, metrics={LOSS.name: -(gain_N * weights_N).sum(), PG_LOSS.name: total.detach()})
+    return Loss(total=-(push_N * logps_N * weights_N).sum(), metrics={"kl": -(gain_N * weights_N).sum()})

@@ -40,7 +40,7 @@ class Metric:
 
 # What is learned
 
-LOSS = Metric(
+DISTILLATION_LOSS = Metric(
     name="actor/distillation/loss",
     unit="nats/token",
     reduce="objective",
@@ -70,7 +70,7 @@ GRAD_NORM = Metric(
     reduce="last",
     help="Norm of the gradient before clipping.",
 )
-LR = Metric(
+LEARNING_RATE = Metric(
     name="actor/lr",
     unit="1",
     reduce="last",
@@ -103,7 +103,7 @@ RESPONSE_LENGTH_MAX = Metric(
     reduce="max",
     help="Longest response.",
 )
-RESPONSE_LENGTH_CLIP_RATIO = Metric(
+CLIP_RATIO = Metric(
     name="response_length/clip_ratio",
     unit="share",
     reduce="row_mean",
@@ -149,19 +149,19 @@ GROUP_VARIANCE_MEAN = Metric(
 
 # Whether the rollout sampled from the policy that is trained
 
-ROLLOUT_PROBS_DIFF_MEAN = Metric(
+PROBS_DIFF_MEAN = Metric(
     name="training/rollout_probs_diff_mean",
     unit="probability",
     reduce="token_mean",
     help="|p_trainer - p_rollout| of the sampled tokens; below 0.005 is healthy, above 0.01 something is broken.",
 )
-ROLLOUT_PROBS_DIFF_MAX = Metric(
+PROBS_DIFF_MAX = Metric(
     name="training/rollout_probs_diff_max",
     unit="probability",
     reduce="max",
     help="Largest |p_trainer - p_rollout|.",
 )
-ROLLOUT_LOGP_DIFF_MAX = Metric(
+LOGP_DIFF_MAX = Metric(
     name="training/rollout_logp_diff_max",
     unit="nats",
     reduce="max",
