@@ -1,1 +1,1 @@
-"""TODO"""
+"""The command line: one file per command, each a few lines over the library."""

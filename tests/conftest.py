@@ -1,0 +1,30 @@
+"""This file holds the environment every test runs in: one thread, no network, the same float bits everywhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+assert "torch" not in sys.modules, "torch reads these variables when it is loaded; set them before"
+
+os.environ.update(
+    # Sums of floats depend on the number of threads; torch takes its own from OMP_NUM_THREADS.
+    OMP_NUM_THREADS="1",
+    MKL_NUM_THREADS="1",
+    MKL_CBWR="AVX2,STRICT",
+    ATEN_CPU_CAPABILITY="avx2",
+    TOKENIZERS_PARALLELISM="false",
+    # No test asks a network for anything.
+    HF_HUB_OFFLINE="1",
+    HF_HUB_DISABLE_TELEMETRY="1",
+    WANDB_MODE="offline",
+    WANDB_SILENT="true",
+    RAY_USAGE_STATS_ENABLED="0",
+    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0",
+    # Help texts and progress look the same on every terminal.
+    COLUMNS="120",
+    NO_COLOR="1",
+    TERM="dumb",
+)
+for name in ("RAY_ADDRESS", "WANDB_API_KEY", "WANDB_RUN_ID", "FORCE_COLOR", "PYTHONWARNINGS"):
+    os.environ.pop(name, None)
