@@ -1,1 +1,1 @@
-"""TODO"""
+"""Rewards: what judges a finished response."""

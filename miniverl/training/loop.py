@@ -6,21 +6,22 @@ from miniverl.training.run import Run
 
 
 def train(run: Run) -> None:
-    """Runs every step that is left. The same page serves one process and actors.
+    """Runs every step that is left. The same page serves one process and actors, and cannot tell which.
 
     A step is the unit that happens or does not: it has happened when the journal has closed it. Recovery needs no
-    page of its own: recorded groups come back from ``gather``, and a closed step must close again with equal digests.
+    page of its own: recorded groups come back from ``gather``, and a step closed before must close again alike.
     """
-    run.evaluate_before_training()
+    trainer, rollout, teacher, journal = run.roles.trainer, run.roles.rollout, run.roles.teacher, run.roles.journal
+    run.evaluate_if_due(run.start)  # 0: before training
     for step in run.steps():
-        policy = run.trainer.policy()
-        run.rollout.synchronize(policy)  # other identities are refused from here on
-        run.trainer.begin(step.number)
+        policy = trainer.policy()  # snapshot (version v, digests) and tensors
+        rollout.synchronize(policy)  # other identities are refused from here on
+        trainer.begin(step.number)  # forgets an earlier, unfinished attempt
         for parcel in run.gather(step, policy.snapshot):  # complete, scored, durable, in cursor order
-            run.trainer.add(parcel, run.teacher.score(parcel))
-        report = run.trainer.update(step.number, run.journal.kept(step.number))  # v -> v + 1, all or nothing
-        run.journal.close(report)  # the step happened
-        run.evaluate_if_due(step)
-        run.checkpoints.save_if_due(step)
-        run.metrics.log(report)
-    run.trainer.export(run.final_folder)
+            trainer.add(parcel, teacher.score(parcel))  # backward at once
+        report = trainer.update(step.number, journal.kept(step.number))  # v -> v + 1, all or nothing
+        journal.close(report)  # the step happened
+        run.log(report)
+        run.evaluate_if_due(step.number)
+        run.checkpoints.save_if_due(step.number)
+    trainer.export(run.final_folder)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from miniverl.contract.group import Group
 from miniverl.contract.parcel import Parcel
-from miniverl.contract.policy import Policy, PolicySnapshot
+from miniverl.contract.policy import Policy
 from miniverl.contract.prompt import Prompt
 from miniverl.contract.report import Checkpoint, Evaluation, KeptGroup, StepReport
 from miniverl.contract.request import GenerationRequest, Sampling
@@ -86,8 +86,11 @@ class Journal(Protocol):
     def note(self, step: int, facts: Mapping[str, object]) -> None:
         """Timings and other facts that may differ between equal runs; merged into the side table."""
 
-    def facts(self) -> JournalFacts:
-        """Row count, chain head and cursor."""
+    def facts_at(self, step: int) -> JournalFacts:
+        """Row count, chain head and cursor when the step was closed; step 0: before training."""
+
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """Named checkpoints, newest first."""
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """The checkpoint exists now."""
@@ -107,9 +110,3 @@ class JournalFacts(Protocol):
     chain_head: str
     cursor: int
     lease: int
-
-
-class Snapshots(Protocol):
-    """A policy as the page sees it: over actors the tensors stay in the object store."""
-
-    snapshot: PolicySnapshot

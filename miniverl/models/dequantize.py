@@ -1,0 +1,65 @@
+"""This file holds the dequantized base: the weights an NF4 trainer really computes with, as plain linear layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import bitsandbytes
+import numpy as np
+import torch
+from torch import nn
+
+from miniverl.contract.canonical import tensors_digest
+
+
+def quantized_layers(module: nn.Module) -> Iterator[tuple[str, bitsandbytes.nn.Linear4bit]]:
+    """The 4-bit layers by name, names as they were before LoRA wrapped them."""
+    for name, layer in module.named_modules():
+        if isinstance(layer, bitsandbytes.nn.Linear4bit):
+            yield name.removesuffix(".base_layer"), layer
+
+
+def dequantized(layer: bitsandbytes.nn.Linear4bit) -> torch.Tensor:
+    """[out, in]; the exact values that the layer multiplies with."""
+    weight = layer.weight
+    return bitsandbytes.functional.dequantize_4bit(weight.data, weight.quant_state)
+
+
+def dequantize(module: nn.Module) -> nn.Module:
+    """Replaces every 4-bit layer by a plain one with the dequantized weights. The module is changed and returned."""
+    for name, layer in list(quantized_layers(module)):
+        plain = nn.Linear(layer.in_features, layer.out_features, bias=layer.bias is not None, device="meta")
+        plain.weight = nn.Parameter(dequantized(layer), requires_grad=False)
+        if layer.bias is not None:
+            plain.bias = nn.Parameter(layer.bias.data, requires_grad=False)
+        parent, _, leaf = name.rpartition(".")
+        setattr(module.get_submodule(parent), leaf, plain)
+    module.is_loaded_in_4bit = False  # peft chooses its layer class by this flag
+    module.is_quantized = False
+    for attribute in ("quantization_method", "hf_quantizer"):
+        if hasattr(module, attribute):
+            delattr(module, attribute)
+    if hasattr(module.config, "quantization_config"):
+        del module.config.quantization_config
+    return module
+
+
+def dequantized_digest(module: nn.Module) -> str:
+    """Digest of the dequantized weights of a quantized module, one layer at a time; "" when nothing is quantized."""
+    return _digest((name, dequantized(layer)) for name, layer in quantized_layers(module))
+
+
+def plain_digest(module: nn.Module, names: frozenset[str]) -> str:
+    """The same digest, taken over the plain layers that ``dequantize`` put in their place."""
+    return _digest((name, module.get_submodule(name).weight) for name in sorted(names))
+
+
+def _digest(weights: Iterator[tuple[str, torch.Tensor]]) -> str:
+    arrays = [(name, _bytes_of(weight.detach())) for name, weight in weights]
+    return tensors_digest(arrays) if arrays else ""
+
+
+def _bytes_of(weight: torch.Tensor) -> np.ndarray:
+    """As numpy; bf16, which numpy lacks, as its bit pattern."""
+    weight = weight.cpu()
+    return (weight.view(torch.int16) if weight.dtype == torch.bfloat16 else weight).numpy()

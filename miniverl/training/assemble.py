@@ -1,0 +1,97 @@
+"""This file holds the assembly of a run: plan, roles and what the run directory already holds, reconciled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from miniverl.contract.event import NOTE, Event
+from miniverl.contract.prompt import Prompt
+from miniverl.contract.report import Checkpoint
+from miniverl.data.order import PromptOrder
+from miniverl.data.prompts import file_sha256, read_prompts
+from miniverl.data.template import ChatTemplate
+from miniverl.errors import DataError, RecordError
+from miniverl.metrics.sinks import Metrics
+from miniverl.plan.plan import DataPlan, Plan
+from miniverl.record.checkpoint import verify_checkpoint
+from miniverl.training.checkpoints import Checkpoints
+from miniverl.training.evaluate import Evaluator
+from miniverl.training.gather import Gather
+from miniverl.training.run import Clock, Roles, Run
+
+Say = Callable[[Event], None]
+
+
+def assemble(plan: Plan, roles: Roles, *, stop: Callable[[], bool], say: Say) -> Run:
+    """A run ready for the page: data read and compared with the plan, trainer at the newest checkpoint that holds.
+
+    Steps closed after that checkpoint are run again by the page from their recorded groups: nothing is regenerated.
+    """
+    train = read_planned(plan.train_data)
+    held_out = read_planned(plan.evaluation_data)[: plan.evaluation_prompts] if plan.evaluation_data else ()
+    start = take_up(plan, roles, say=say)
+    return Run(
+        plan=plan,
+        roles=roles,
+        gather=Gather(
+            prompts=PromptOrder(train, plan=plan.order),
+            rollout=roles.rollout,
+            rewards=roles.rewards,
+            journal=roles.journal,
+            samples=plan.samples_per_prompt,
+            sampling=plan.sampling,
+            run_seed=plan.seed,
+            parcel_tokens=plan.rollout.parcel_tokens,
+            stop=stop,
+        ),
+        checkpoints=Checkpoints(plan.schedule, trainer=roles.trainer, journal=roles.journal, say=say),
+        evaluator=Evaluator(
+            held_out, sampling=plan.evaluation_sampling, schedule=plan.schedule, run_seed=plan.seed
+        ),
+        metrics=Metrics.open(plan, reports=roles.journal.reports(), say=lambda text: say(Event(kind=NOTE, text=text))),
+        say=say,
+        clock=Clock(),
+        start=start,
+        cursor=roles.journal.facts_at(start).cursor,
+    )
+
+
+def read_planned(plan: DataPlan) -> tuple[Prompt, ...]:
+    """The prompts the plan was made for. Raises DataError when a file has changed since."""
+    for file in plan.files:
+        if file_sha256(Path(file.path)) != file.sha256:
+            raise DataError(file.path, problem="changed since the plan was made", fix="start the command again")
+    prompts = read_prompts(
+        [Path(file.path) for file in plan.files],
+        template=ChatTemplate(Path(plan.tokenizer_path)),
+        prompt_key=plan.prompt_key,
+        max_prompt_length=plan.max_prompt_length,
+        truncation=plan.truncation,
+        filter_overlong_prompts=plan.filter_overlong_prompts,
+    )
+    return prompts.prompts
+
+
+def take_up(plan: Plan, roles: Roles, *, say: Say) -> int:
+    """Restores the trainer from the newest named checkpoint that verifies; says so when an older one must do.
+
+    Returns the steps that policy has finished; 0 is the untrained student.
+    """
+    for checkpoint in roles.journal.checkpoints():
+        try:
+            verify_checkpoint(plan.run_dir, checkpoint)
+        except RecordError as error:
+            say(Event(kind=NOTE, text=f"{error}; trying the checkpoint before it"))
+            continue
+        roles.trainer.restore(str(Path(plan.run_dir) / checkpoint.folder))
+        _say_where_it_continues(roles, checkpoint, say)
+        return checkpoint.step
+    roles.trainer.restore(None)
+    return 0
+
+
+def _say_where_it_continues(roles: Roles, checkpoint: Checkpoint, say: Say) -> None:
+    closed = len(roles.journal.reports())
+    replay = f", replaying {closed - checkpoint.step} recorded steps" if closed > checkpoint.step else ""
+    say(Event(kind=NOTE, text=f"continuing after step {checkpoint.step}{replay}", step=checkpoint.step))
