@@ -1,1 +1,1 @@
-"""TODO"""
+"""Rollout engines: one protocol, a slow oracle and the fast ones that it judges."""

@@ -1,0 +1,68 @@
+"""This file holds the assembly of finished samples into a Group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from miniverl.contract.group import Group
+from miniverl.contract.policy import PolicySnapshot
+from miniverl.contract.request import GenerationRequest
+
+Decode = Callable[[Sequence[int]], str]
+"""Token ids to text, without special tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """One finished response."""
+
+    tokens: np.ndarray
+    """int [length]; the stop token included."""
+    logps: np.ndarray | None
+    """float32 [length]; full vocabulary. None: not asked for."""
+    behaviour_logps: np.ndarray | None
+    """float32 [length]; renormalised over what was kept. None: nothing was cut, or not asked for."""
+
+
+def assemble(
+    requests: Sequence[GenerationRequest], samples: Sequence[Sample], *, snapshot: PolicySnapshot, decode: Decode
+) -> Group:
+    """The group of these requests; ``samples`` stand in the same order."""
+    first = requests[0]
+    prompt, sampling = first.prompt, first.sampling
+    stops = [int(s.tokens[-1]) if int(s.tokens[-1]) in sampling.stop_token_ids else None for s in samples]
+    bodies = [s.tokens if stop is None else s.tokens[:-1] for s, stop in zip(samples, stops, strict=True)]
+    return Group(
+        id=first.group_id,
+        cursor=first.cursor,
+        policy_version=snapshot.version,
+        snapshot_digest=first.snapshot_digest,
+        tensor_digest=snapshot.tensor_digest,
+        prompt_row=prompt.row,
+        prompt_digest=prompt.digest,
+        prompt_ids=prompt.ids,
+        data_source=prompt.data_source,
+        ground_truth=prompt.ground_truth,
+        seeds=np.array([request.seed for request in requests], np.int64),
+        lengths=np.array([len(s.tokens) for s in samples], np.int32),
+        token_ids=_padded([s.tokens for s in samples], np.int32),
+        logps=_padded([s.logps for s in samples], np.float32),
+        behaviour_logps=_padded([s.behaviour_logps for s in samples], np.float32),
+        temperature=sampling.scoring_temperature,
+        stop_reasons=tuple("length" if stop is None else "stop_token" for stop in stops),
+        stop_matches=tuple("" if stop is None else str(stop) for stop in stops),
+        texts=tuple(decode(body.tolist()) for body in bodies),
+    )
+
+
+def _padded(rows: Sequence[np.ndarray | None], dtype: type) -> np.ndarray | None:
+    """[n, T] with zeros beyond each row's end; None when a row is missing."""
+    if any(row is None for row in rows):
+        return None
+    table = np.zeros((len(rows), max(len(row) for row in rows)), dtype)
+    for line, row in zip(table, rows, strict=True):
+        line[: len(row)] = row
+    return table
