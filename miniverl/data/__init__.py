@@ -1,1 +1,1 @@
-"""TODO"""
+"""The room of the data: prompts, the chat template, their order, and the sums of the embedded default."""

@@ -1,0 +1,204 @@
+"""This file holds PromptSet: the usable prompts of some Parquet files, every row checked before it may be learned from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from miniverl.contract.canonical import canonical_json, json_digest
+from miniverl.contract.prompt import Prompt
+from miniverl.data.conversation import Complaint, conversation
+from miniverl.data.template import ChatTemplate
+from miniverl.errors import DataError
+
+SHOWN = 10
+"""Complaints shown in one error; the rest are counted."""
+
+READ_COLUMNS = ("data_source", "reward_model", "extra_info")
+"""verl's columns that are used where a file has them, beside the prompt's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PromptSet:
+    """What a run may ask, in file order."""
+
+    prompts: tuple[Prompt, ...]
+    """At least one."""
+    notes: tuple[str, ...]
+    """What was dropped or cut, counted; empty when every row is used as it stands."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the digests of the prompts and their ground truths, in order."""
+        return json_digest([[prompt.digest, prompt.ground_truth] for prompt in self.prompts])
+
+
+def read_prompts(
+    files: Sequence[Path | str],
+    *,
+    template: ChatTemplate,
+    prompt_key: str,
+    max_prompt_length: int,
+    truncation: str,
+    filter_overlong_prompts: bool,
+) -> PromptSet:
+    """The prompts of all rows of ``files``, as ids of at most ``max_prompt_length`` tokens.
+
+    A prompt over the limit is dropped and counted when ``filter_overlong_prompts``; else ``truncation`` decides: error
+    refuses, left drops its first tokens, right its last ones, counted. Raises one DataError with all complaints, by
+    row; also for a file that cannot be read, lacks the column, or leaves no prompt.
+    """
+    assert truncation in ("error", "left", "right"), truncation
+    limit = _Limit(tokens=max_prompt_length, truncation=truncation, drops=filter_overlong_prompts)
+    prompts: list[Prompt] = []
+    complaints: list[tuple[str, Complaint]] = []
+    rows = dropped = cut = 0
+    for where, row in _rows(files, prompt_key):
+        try:
+            ids = template.encode(conversation(row[prompt_key]))
+            kept = limit.apply(ids)
+        except Complaint as complaint:
+            complaints.append((where, complaint))
+        except DataError as refusal:  # the template's own
+            complaints.append((where, Complaint(refusal.problem, refusal.fix)))
+        else:
+            dropped += kept is None
+            cut += kept is not None and len(kept) < len(ids)
+            if kept is not None:
+                prompts.append(_prompt(rows, kept, row))
+        rows += 1
+    if complaints:
+        raise _refusal(files, rows, complaints)
+    if not prompts:
+        raise _empty(files, rows, dropped, max_prompt_length)
+    return PromptSet(prompts=tuple(prompts), notes=_notes(files, rows, dropped, cut, limit))
+
+
+def file_sha256(path: Path | str) -> str:
+    """SHA-256 of a file's bytes, 64 hex digits. Raises DataError when it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limit:
+    """What happens to a prompt that is too long."""
+
+    tokens: int
+    truncation: str
+    drops: bool
+
+    def apply(self, ids: list[int]) -> list[int] | None:
+        """The ids within the limit; None: dropped."""
+        if not ids:
+            raise Complaint("renders to no token at all", "use a chat template that writes its messages")
+        if len(ids) <= self.tokens:
+            return ids
+        if self.drops:
+            return None
+        if self.truncation == "error":
+            raise Complaint(
+                f"has {len(ids)} tokens after the chat template, {self.tokens} are allowed",
+                "raise data.max_prompt_length, set data.truncation to left or right, "
+                "or drop such rows by data.filter_overlong_prompts: true",
+            )
+        return ids[-self.tokens :] if self.truncation == "left" else ids[: self.tokens]
+
+
+def _rows(files: Sequence[Path | str], prompt_key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(where it stands, its columns) of every row, file after file."""
+    number = 0
+    for path in files:
+        for index, row in enumerate(_table(Path(path), prompt_key).to_pylist()):
+            yield f"row {number}" if len(files) == 1 else f"row {number} ({Path(path).name}, row {index})", row
+            number += 1
+
+
+def _table(path: Path, prompt_key: str) -> pa.Table:
+    """The columns in use of one file."""
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if prompt_key in names:
+                return file.read(columns=[name for name in (prompt_key, *READ_COLUMNS) if name in names])
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+    near = get_close_matches(prompt_key, names, n=1, cutoff=0.5)
+    raise DataError(
+        "data.prompt_key",
+        value=prompt_key,
+        problem=f"is no column of {path}, which has {', '.join(names) or 'none'}",
+        fix=f"did you mean {near[0]}?" if near else "name the column that holds the prompts",
+    )
+
+
+def _unreadable(path: Path | str, error: Exception) -> DataError:
+    if isinstance(error, FileNotFoundError):
+        return DataError(
+            f"data file {path}",
+            problem="is missing",
+            fix="correct data.train_files or data.val_files, or fetch the file",
+        )
+    reason = str(error).splitlines()[0]
+    return DataError(
+        f"data file {path}",
+        problem=f"cannot be read ({reason})",
+        fix="name an undamaged Parquet file that you may read",
+    )
+
+
+def _prompt(number: int, ids: list[int], row: Mapping[str, Any]) -> Prompt:
+    source = row.get("data_source")
+    return Prompt(row=number, ids=ids, data_source="" if source is None else str(source), ground_truth=_truth(row))
+
+
+def _truth(row: Mapping[str, Any]) -> str | None:
+    """reward_model.ground_truth, else extra_info.answer, as text; a list or a struct as its JSON."""
+    for column, field in (("reward_model", "ground_truth"), ("extra_info", "answer")):
+        cell = row.get(column)
+        found = cell.get(field) if isinstance(cell, Mapping) else None
+        if found is not None:
+            return canonical_json(found).decode() if isinstance(found, list | dict) else str(found)
+    return None
+
+
+def _named(files: Sequence[Path | str]) -> str:
+    return ", ".join(str(path) for path in files)
+
+
+def _refusal(files: Sequence[Path | str], rows: int, complaints: list[tuple[str, Complaint]]) -> DataError:
+    lines = [f"\n  {where}: {complaint.problem}" for where, complaint in complaints[:SHOWN]]
+    if len(complaints) > SHOWN:
+        lines.append(f"\n  and {len(complaints) - SHOWN} more")
+    fixes = dict.fromkeys(complaint.fix for _, complaint in complaints)
+    return DataError(
+        f"prompts of {_named(files)}",
+        problem=f"{len(complaints)} of {rows} rows cannot be used (counted from 0){''.join(lines)}",
+        fix=" / ".join(fixes),
+    )
+
+
+def _empty(files: Sequence[Path | str], rows: int, dropped: int, limit: int) -> DataError:
+    problem = f"all {rows} rows are over {limit} tokens and were dropped" if dropped else "hold no row"
+    fix = "raise data.max_prompt_length" if dropped else "name files with at least one prompt"
+    return DataError(f"prompts of {_named(files)}", problem=problem, fix=fix)
+
+
+def _notes(files: Sequence[Path | str], rows: int, dropped: int, cut: int, limit: _Limit) -> tuple[str, ...]:
+    over = f"of {rows} prompts of {_named(files)} are over {limit.tokens} tokens:"
+    notes = []
+    if dropped:
+        notes.append(f"{dropped} {over} dropped (data.filter_overlong_prompts)")
+    if cut:
+        notes.append(f"{cut} {over} cut on the {limit.truncation} (data.truncation)")
+    return tuple(notes)
