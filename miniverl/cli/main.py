@@ -17,7 +17,7 @@ from miniverl.cli.submit import submit
 from miniverl.errors import ConfigError, DataError, MiniverlError, ModelError, PlacementError, RecordError, Stopped
 
 COMMANDS = {"demo": demo, "run": run, "plan": plan, "inspect": inspect, "submit": submit}
-"""In the order of the help text. A command module imports what is heavy inside its function, so help answers at once."""
+"""In the order of the help text. Command modules import what is heavy inside their functions: help answers at once."""
 
 USER_MISTAKES = (ConfigError, DataError, ModelError, PlacementError, RecordError)
 """Exit code 2: something to change in the command, the recipe, the data or the run directory. Other errors exit 1."""
@@ -51,9 +51,12 @@ def miniverl(
 ) -> None:
     """Post-train a language model on one GPU, or on no GPU at all.
 
-    Start with 'miniverl demo': a small student learns addition from a teacher, on any machine, in a few minutes.
-    Then 'miniverl plan RECIPE' says what a recipe would do, 'miniverl run RECIPE' does it, and the same command
-    again continues it. 'miniverl inspect RUN' shows what came out.
+    Start with 'miniverl demo': on any machine, in a few minutes, a small
+    student learns addition from a teacher.
+
+    Then 'miniverl plan RECIPE' says what a recipe would do and 'miniverl run
+    RECIPE' does it; the same command again continues. 'miniverl inspect RUN'
+    shows what came out.
     """
 
 

@@ -38,7 +38,7 @@ def _missing(node: ast.ClassDef) -> set[str]:
 
 
 def without_tests(root: Path) -> list[str]:
-    """Files with functions that have no test file in the mirrored place: miniverl/data/order -> tests/data/test_order."""
+    """Files with functions but no test file in the mirrored place: tests/data/test_order for miniverl/data/order."""
     return [
         f"{source.name} has no {mirror}"
         for source in sources(root)

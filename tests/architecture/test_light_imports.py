@@ -11,6 +11,8 @@ from tests.architecture.sources import ROOT, sources
 
 TORCH_FREE = ("contract", "recipe", "profiles", "plan", "data", "rewards")
 HEAVY = ("torch", "ray", "transformers", "peft", "bitsandbytes", "wandb")
+SLOW = (*HEAVY, "numpy", "pyarrow", "pydantic", "tokenizers")
+"""Half a second together: enough to be felt before a help text."""
 PROBE = """
 import importlib, json, sys
 sys.path.insert(0, sys.argv[1])
@@ -49,9 +51,14 @@ def test_the_journal_brings_in_no_torch():
     assert heavy_imports(ROOT, modules_of("record/journal")) == {}
 
 
-@pytest.mark.parametrize("module", ["miniverl", "miniverl.api", "miniverl.cli.main", "miniverl.training.loop"])
+@pytest.mark.parametrize("module", ["miniverl.cli.main", "miniverl.training.loop"])
 def test_the_command_line_and_the_page_bring_in_neither_torch_nor_ray(module):
     assert heavy_imports(ROOT, [module]) == {}
+
+
+@pytest.mark.parametrize("module", ["miniverl", "miniverl.api", "miniverl.cli.main"])
+def test_what_answers_a_person_loads_nothing_slow(module):
+    assert heavy_imports(ROOT, [module], SLOW) == {}
 
 
 def test_a_library_that_comes_through_another_file_is_seen(tmp_path):
