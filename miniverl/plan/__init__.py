@@ -1,1 +1,1 @@
-"""TODO"""
+"""The freezing of recipe, data and model identities into one immutable plan."""

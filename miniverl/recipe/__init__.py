@@ -1,1 +1,1 @@
-"""TODO"""
+"""The native YAML recipe: its closed schema, its loading, its named cross-field rules."""

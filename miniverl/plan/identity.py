@@ -1,0 +1,109 @@
+"""This file holds ModelFolder: a model on this machine, checked for completeness and named by the bytes of its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from miniverl.contract.canonical import json_digest
+from miniverl.data.prompts import file_sha256
+from miniverl.data.template import ChatTemplate
+from miniverl.errors import ModelError
+from miniverl.plan.locate import locate_model
+
+INDEX = "model.safetensors.index.json"
+PICKLES = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelFolder:
+    """What a plan knows about a model without loading it."""
+
+    id: str
+    """As the recipe names it."""
+    path: Path
+    """Absolute."""
+    revision: str
+    """Commit of a hub model; else SHA-256 over the names and hashes of config.json and the safetensors."""
+    config: Mapping[str, Any]
+    """config.json; of a model with several towers the part that describes the text model."""
+    template: ChatTemplate
+
+    @property
+    def head(self) -> int:
+        """Rows of the LM head; often padded beyond what the tokenizer can produce."""
+        return int(self.config["vocab_size"])
+
+    @property
+    def positions(self) -> int | None:
+        """Tokens a sequence may have; None: the model states no limit."""
+        return self.config.get("max_position_embeddings")
+
+
+def identify(name: str, *, field: str) -> ModelFolder:
+    """The model that the recipe key ``field`` names. Reads every byte of its weights unless the hub names their commit.
+
+    Raises ModelError where a file is missing or the weights are pickles only.
+    """
+    located = locate_model(name, field=field)
+    _refuse_incomplete(located.path, field=field)
+    config = _json(located.path / "config.json", field=field)
+    config = config if "vocab_size" in config else config.get("text_config", config)
+    if not isinstance(config.get("vocab_size"), int):
+        raise ModelError(
+            field, value=name, problem="config.json states no vocab_size", fix="name a causal language model"
+        )
+    return ModelFolder(
+        id=name,
+        path=located.path,
+        revision=located.commit or _revision(located.path),
+        config=config,
+        template=ChatTemplate(located.path),
+    )
+
+
+def _revision(folder: Path) -> str:
+    named = [folder / "config.json", *sorted(folder.glob("*.safetensors"))]
+    return json_digest(sorted((path.name, file_sha256(path)) for path in named))
+
+
+def _refuse_incomplete(folder: Path, *, field: str) -> None:
+    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+        raise ModelError(
+            field, value=str(folder), problem="is an adapter, not a model", fix="merge it into its base, or name the base"
+        )
+    missing = [name for name in ("config.json", "tokenizer.json") if not (folder / name).is_file()]
+    if missing:
+        raise ModelError(
+            field,
+            value=str(folder),
+            problem=f"has no {' and no '.join(missing)}",
+            fix="name a folder that transformers' save_pretrained wrote for model and fast tokenizer",
+        )
+    if not any(folder.glob("*.safetensors")):
+        pickles = any(found for pattern in PICKLES for found in folder.glob(pattern))
+        raise ModelError(
+            field,
+            value=str(folder),
+            problem="holds its weights only as pickles, which can run code" if pickles else "has no *.safetensors",
+            fix="save it again with save_pretrained, which writes safetensors",
+        )
+    if (folder / INDEX).is_file():
+        shards = set(_json(folder / INDEX, field=field).get("weight_map", {}).values())
+        if absent := sorted(name for name in shards if not (folder / name).is_file()):
+            raise ModelError(
+                field, value=str(folder), problem=f"lacks {', '.join(absent)}, named by {INDEX}", fix="fetch it again"
+            )
+
+
+def _json(path: Path, *, field: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(field, value=str(path), problem=f"cannot be read: {error}", fix="fetch the file again") from None
+    if not isinstance(found, dict):
+        raise ModelError(field, value=str(path), problem="holds no JSON object", fix="fetch the file again")
+    return found
