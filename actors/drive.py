@@ -1,0 +1,67 @@
+"""This file holds the drive: one run over actors from the first line to the last, as the driver sees it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from actors.environment import QUIET
+from miniverl.contract.event import NOTE, Event
+from miniverl.errors import RoleError
+from miniverl.plan.plan import Plan
+from miniverl.record.files import write_atomically
+from miniverl.record.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from actors.cluster import Cluster
+
+Say = Callable[[Event], None]
+
+
+def run_over_actors(plan: Plan, *, say: Say) -> None:
+    """Runs the plan to its end. Starts nothing it does not end: actors and a Ray of our own are gone afterwards.
+
+    Raises Stopped after a first SIGINT (the last closed step is in a checkpoint), KeyboardInterrupt after a second,
+    SystemExit after SIGTERM, RoleError for a lost role, or what a role raised.
+    """
+    for name, setting in QUIET.items():
+        os.environ.setdefault(name, setting)
+    from actors.cluster import Cluster
+    from actors.interrupts import Interrupts
+    from actors.session import ray_session
+
+    directory = RunDirectory.prepare(plan.run_dir)
+    with ray_session(plan) as own:
+        say(Event(kind=NOTE, text="Ray started for this run" if own else "attached to a running Ray"))
+        cluster = Cluster.create(plan)
+        try:
+            cluster.start(say)
+            directory.record_plan(plan)  # only now: the journal has agreed that this is the run's experiment
+            with Interrupts() as interrupts:
+                _follow(cluster, lambda: interrupts.wished, say)
+        except RoleError as error:
+            _keep_traceback(error, directory, say)
+            raise
+        finally:
+            cluster.kill()
+
+
+def _follow(cluster: Cluster, wished: Callable[[], bool], say: Say) -> None:
+    asked = False
+    for event in cluster.events():
+        if event is not None:
+            say(event)
+        if wished() and not asked:
+            asked = True
+            say(Event(kind=NOTE, text="stopping at the next parcel; once more leaves at once"))
+            cluster.stop()
+
+
+def _keep_traceback(error: RoleError, directory: RunDirectory, say: Say) -> None:
+    """A mistake of ours is worth its traceback, but not on the terminal."""
+    notes = getattr(error, "__notes__", [])
+    if notes:
+        file = directory.logs / f"{error.field}-failure.txt"
+        write_atomically(file, "\n".join(notes).encode())
+        say(Event(kind=NOTE, text=f"the traceback is in {file}"))

@@ -1,0 +1,47 @@
+"""This file holds the environment variables of a role's process: set by Ray before the process loads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from miniverl.plan.plan import DeviceShare, Plan
+
+FORWARDED = (
+    "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_ENDPOINT", "TRANSFORMERS_OFFLINE",
+    "WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_NAME", "WANDB_RUN_ID", "WANDB_DIR",
+    "PYTORCH_CUDA_ALLOC_CONF", "http_proxy", "https_proxy", "no_proxy",
+)  # fmt: skip
+"""What a run may need from the shell it was started in. No secrets: whoever sees the cluster sees these."""
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""Ray reads these when it is imported. The second keeps workers on this interpreter under ``uv run``, where Ray would
+build the environment again for each of them; the third leaves CUDA_VISIBLE_DEVICES to us."""
+
+EQUAL_BITS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}
+"""Matrix products whose bits do not depend on the number of rows or threads; read when torch loads."""
+
+
+def forwarded(shell: Mapping[str, str]) -> dict[str, str]:
+    """The allowed part of the environment in ``shell``."""
+    return {name: shell[name] for name in FORWARDED if name in shell}
+
+
+def role_variables(plan: Plan, role: str, shell: Mapping[str, str]) -> dict[str, str]:
+    """Everything the role's process needs beyond what its node gives it."""
+    share = plan.placement[role]
+    return {
+        **forwarded(shell),
+        **_threads(share),
+        **(EQUAL_BITS if plan.rollout.deterministic else {}),
+        **({} if share.gpu else {"CUDA_VISIBLE_DEVICES": ""}),  # else a role without a card would take one
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def _threads(share: DeviceShare) -> dict[str, str]:
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    return dict.fromkeys(names, str(share.threads))

@@ -1,0 +1,47 @@
+"""This file holds the command ``miniverl submit``: a recipe as a job of a running Ray."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from miniverl.cli.run import planned
+
+ADDRESS = "http://127.0.0.1:8265"
+
+
+def submit(
+    recipe: Annotated[str, typer.Argument(help="A YAML file, or the name of a packaged recipe such as quickstart.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Changes to the recipe.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help=f"Ray's job API; RAY_ADDRESS when not given, else {ADDRESS}.")
+    ] = None,
+    output_dir: Annotated[
+        str | None, typer.Option("--output-dir", "-o", help="Run directory; run.dir of the recipe when not given.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the job's output; leave with its exit code.")] = False,
+) -> None:
+    """Hand a run to a Ray that is already running, and leave. Closing this terminal does not end the job.
+
+    The job runs this interpreter and writes into the run directory of the plan, made absolute here. Of this shell's
+    environment only HF_* and WANDB_* settings travel with it; keys and tokens do not, set them where Ray was started.
+
+    Example: miniverl submit quickstart --wait
+    """
+    typer.echo(f"miniverl: reading {recipe} and its data")
+    plan = planned(recipe, overrides or (), output_dir)
+    from actors.jobs import follow, submit_run
+
+    words = [str(Path(recipe).absolute()) if Path(recipe).is_file() else recipe, *(overrides or ())]
+    target = address or os.environ.get("RAY_ADDRESS") or ADDRESS
+    job = submit_run([*words, f"run.dir={plan.run_dir}"], address=target, shell=os.environ)
+    typer.echo(f"job {job.id} at {job.address}, run directory {plan.run_dir}")
+    typer.echo(f"follow: ray job logs --address {job.address} --follow {job.id}")
+    typer.echo(f"figures: miniverl inspect {plan.run_dir}")
+    if wait:
+        raise typer.Exit(follow(job, write=lambda text: typer.echo(text, nl=False)))
