@@ -18,7 +18,7 @@ _PATIENCE = 30.0
 """Seconds to wait for another connection's transaction."""
 
 _REASONS = {
-    sqlite3.SQLITE_CORRUPT: ("is damaged", "put a copy of the journal back, with the -wal file beside it"),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", "put a copy of the journal back, with its -wal file"),
     sqlite3.SQLITE_NOTADB: ("is not a SQLite file", "put the run's own journal back"),
     sqlite3.SQLITE_READONLY: ("cannot be written", "give this user write permission on it and on its folder"),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "give this user permission on it and on its folder"),
@@ -74,6 +74,7 @@ class Database:
             connection = _connect(path, "mode=rw")
             mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
             connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
+            _refuse_damaged(path, connection)
         return cls(path, connection)
 
     @classmethod
@@ -90,6 +91,7 @@ class Database:
                     raise
                 connection.close()  # a folder we may not write into holds no room for SQLite's shared memory
                 connection = _connect(path, "mode=ro&immutable=1")
+            _refuse_damaged(path, connection)
         return cls(path, connection)
 
     def rows(self, statement: str, values: Iterable[Any] = ()) -> list[tuple]:
@@ -121,6 +123,16 @@ def choose_mode(connection: sqlite3.Connection) -> str:
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
     return mode
+
+
+def _refuse_damaged(path: Path, connection: sqlite3.Connection) -> None:
+    """Sees torn pages and missing values: reading then meets no wrong types. Digests judge the payloads."""
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        connection.close()
+        raise RecordError(
+            str(path), problem=f"is damaged ({found})", fix="put a copy of the journal back, with its -wal file"
+        )
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:

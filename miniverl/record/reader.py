@@ -50,7 +50,8 @@ class JournalReader:
     def meta(self) -> Mapping[str, Any]:
         """run_id, experiment and experiment_facts, as the journal was created with."""
         facts: dict[str, Any] = dict(self.database.rows("SELECT name, value FROM meta"))
-        return facts | {"experiment_facts": json.loads(facts["experiment_facts"])}
+        with self._readable("meta"):
+            return facts | {"experiment_facts": json.loads(facts["experiment_facts"])}
 
     def find(self, step: int, tensor_digest: str) -> tuple[Group, ...]:
         """Groups recorded for a step under these trainable tensors, in cursor order; each verified by its digest.
@@ -116,14 +117,15 @@ class JournalReader:
 
     def reports(self) -> tuple[StepReport, ...]:
         """Of all closed steps, in order."""
-        return tuple(
-            reports.from_text(text) for (text,) in self.database.rows("SELECT report FROM steps ORDER BY step")
-        )
+        rows = self.database.rows("SELECT report FROM steps ORDER BY step")
+        with self._readable("steps"):
+            return tuple(reports.from_text(text) for (text,) in rows)
 
     def evaluations(self) -> tuple[Evaluation, ...]:
         """In order of step, then subject."""
         rows = self.database.rows("SELECT result FROM evaluations ORDER BY step, subject, data_digest")
-        return tuple(Evaluation(**json.loads(text)) for (text,) in rows)
+        with self._readable("evaluations"):
+            return tuple(Evaluation(**json.loads(text)) for (text,) in rows)
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """Newest first."""
@@ -138,7 +140,19 @@ class JournalReader:
     def notes(self) -> tuple[tuple[int, int, Mapping[str, Any]], ...]:
         """(lease, step, facts) of the side table, in order: what may differ between equal runs."""
         rows = self.database.rows("SELECT lease, step, facts FROM notes ORDER BY lease, step")
-        return tuple((lease, step, json.loads(text)) for lease, step, text in rows)
+        with self._readable("notes"):
+            return tuple((lease, step, json.loads(text)) for lease, step, text in rows)
+
+    @contextmanager
+    def _readable(self, table: str) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, TypeError, LookupError) as error:
+            raise RecordError(
+                str(self.database.path),
+                problem=f"is damaged: its table {table} cannot be read ({error})",
+                fix="put an undamaged copy of the journal back",
+            ) from error
 
     def _group(self, row: tuple) -> Group:
         position, name, version, _, digest, data, shard = row

@@ -61,7 +61,7 @@ def render(facts: Json) -> list[str]:
         f"directory    {facts['run_dir']}",
         f"experiment   {facts['digests']['experiment'][:12]}",
         f"steps        {steps} of {'?' if total is None else total}, {facts['updates']} optimizer updates",
-        f"journal      {facts['rows']} groups, {facts['cursor']} prompts learned from, chain {facts['chain_head'][:12]}",
+        f"journal      {facts['rows']} groups, {facts['cursor']} prompts taken, chain {facts['chain_head'][:12]}",
         f"checkpoints  {', '.join(one['folder'] for one in facts['checkpoints']) or 'none'}",
     ]
     lines += [

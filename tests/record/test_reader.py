@@ -1,0 +1,66 @@
+"""This file holds the behaviour of reading beside the writer: it sees commits, and leaves nothing behind."""
+
+import pytest
+
+from miniverl.errors import RecordError
+from miniverl.record.journal import Journal
+from miniverl.record.reader import JournalReader
+from tests.record.drawn import as_somebody_else, fresh, in_a_child, parcel, run_steps, tensors
+
+
+def test_a_reader_sees_what_is_committed_while_the_run_writes(tmp_path):
+    with fresh(tmp_path) as journal, JournalReader.read_only(tmp_path) as reader:
+        assert reader.facts().rows == 0
+        journal.append(parcel([0, 1]))
+        assert reader.facts() == journal.facts()
+        assert [one.digest for one in reader.find(1, tensors(0))] == [one.digest for one in journal.kept(1)]
+
+
+def test_one_view_does_not_move_while_the_run_writes(tmp_path):
+    with fresh(tmp_path) as journal, JournalReader.read_only(tmp_path) as reader:
+        journal.append(parcel([0]))
+        with reader.one_view():
+            assert reader.facts().rows == 1
+            journal.append(parcel([1]))
+            assert reader.facts().rows == 1
+        assert reader.facts().rows == 2
+
+
+def test_a_reader_takes_neither_lock_nor_lease_and_changes_no_byte(tmp_path):
+    with fresh(tmp_path) as journal:
+        run_steps(journal, 1)
+        lease = journal.facts().lease
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with Journal.read_only(tmp_path) as reader:
+        assert reader.facts().lease == lease and reader.last_step() == 1
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {name: after[name] for name in before} == before
+    assert all(not after[name] for name in after.keys() - before.keys() if name.endswith("-wal"))
+
+
+def test_a_reader_cannot_write(tmp_path):
+    fresh(tmp_path).release()
+    with (
+        JournalReader.read_only(tmp_path) as reader,
+        pytest.raises(RecordError, match="cannot be written"),
+        reader.database.transaction() as connection,
+    ):
+        connection.execute("DELETE FROM groups")
+
+
+def test_a_run_directory_one_may_only_read_can_be_read(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("readable")
+    with fresh(folder) as journal:
+        run_steps(journal, 1)
+    above = [parent for parent in folder.parents if parent.is_relative_to(tmp_path_factory.getbasetemp().parent)]
+    for parent in above:
+        parent.chmod(parent.stat().st_mode | 0o055)
+    folder.chmod(0o555)
+
+    def look() -> None:
+        as_somebody_else()
+        with JournalReader.read_only(folder) as reader:
+            assert reader.facts().rows == 2
+
+    assert in_a_child(look) == 0
+    folder.chmod(0o755)

@@ -1,0 +1,116 @@
+"""This file holds the behaviour of inspection: everything from the run directory, nothing written into it."""
+
+import json
+
+import pytest
+
+from miniverl.contract.canonical import json_digest
+from miniverl.contract.report import Checkpoint, Evaluation
+from miniverl.errors import RecordError
+from miniverl.report.inspect import FINISHED, INTERRUPTED, RUNNING, inspect_run, render
+from tests.record.drawn import IDENTITY, again, fresh, parcel, report, run_steps
+
+PLAN = {"name": "tiny", "schedule": {"total_training_steps": 3}, "execution_facts": {"threads": 1}}
+
+
+def evaluation(subject: str, step: int, accuracy: float) -> Evaluation:
+    return Evaluation(
+        subject=subject, step=step, accuracy=accuracy, n=100, truncated=0, mean_length=4.0, data_digest="d",
+        tensor_digest=f"{step}",
+    )  # fmt: skip
+
+
+def counters(busy: float, calls: int, rss: int) -> dict[str, float]:
+    return {"busy_seconds": busy, "calls": calls, "peak_rss": rss}
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """Two steps of three in a first life, one group more in a second."""
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    with fresh(tmp_path) as journal:
+        for one in (evaluation("teacher", 0, 0.99), evaluation("student", 0, 0.1), evaluation("student", 1, 0.4)):
+            journal.record_evaluation(one)
+        run_steps(journal, 2)
+        journal.commit(Checkpoint(step=2, folder="checkpoints/step-2", manifest_digest="m", scheduled=True))
+        journal.note(1, {"actors": {"trainer": counters(2.0, 3, 500), "rollout": counters(1.0, 1, 900)}})
+        journal.note(2, {"actors": {"trainer": counters(4.0, 6, 700)}})
+    with again(tmp_path) as journal:
+        journal.record_evaluation(evaluation("student", 2, 0.8))
+        journal.append(parcel([4], step=3))
+        journal.note(2, {"actors": {"trainer": counters(1.5, 2, 600)}})
+    return tmp_path
+
+
+def test_a_run_is_told_in_json(run_dir):
+    found = inspect_run(run_dir)
+    assert json.loads(json.dumps(found)) == found
+    assert (found["name"], found["run_id"], found["state"]) == ("tiny", "run-1", INTERRUPTED)
+    assert found["digests"] == {"experiment": IDENTITY["experiment"], "execution": json_digest({"threads": 1})}
+    assert found["steps"] == {"done": 2, "total": 3}
+    assert (found["cursor"], found["rows"], found["updates"], found["metrics"]) == (4, 5, 2, {"loss": 0.5})
+    assert [one["folder"] for one in found["checkpoints"]] == ["checkpoints/step-2"]
+
+
+def test_before_is_step_zero_and_after_is_the_latest(run_dir):
+    found = inspect_run(run_dir)["evaluation"]
+    assert {name: (one["accuracy"], one["n"]) for name, one in found.items()} == {
+        "teacher": (0.99, 100), "student_before": (0.1, 100), "student_after": (0.8, 100),
+    }  # fmt: skip
+
+
+def test_the_counters_of_actors_are_summed_over_the_lives_of_the_run(run_dir):
+    assert inspect_run(run_dir)["actors"] == {
+        "rollout": {"busy_seconds": 1.0, "calls": 1, "peak_rss": 900},
+        "trainer": {"busy_seconds": 5.5, "calls": 8, "peak_rss": 700},
+    }
+
+
+def test_a_run_is_running_while_its_writer_lives_and_finished_once_it_exported(run_dir):
+    with again(run_dir) as journal:
+        assert inspect_run(run_dir)["state"] == RUNNING
+        journal.append(parcel([5], step=3))
+        journal.close(report(3))
+    assert inspect_run(run_dir)["state"] == INTERRUPTED
+    (run_dir / "final").mkdir()
+    (run_dir / "final" / "adapter_model.safetensors").write_bytes(b"")
+    assert inspect_run(run_dir)["state"] == FINISHED
+
+
+def test_a_run_that_has_only_begun_is_told_too(tmp_path):
+    with fresh(tmp_path):
+        found = inspect_run(tmp_path)
+    assert found["steps"] == {"done": 0, "total": None} and found["evaluation"] == found["actors"] == {}
+    assert found["name"] == tmp_path.name
+    assert any("0 of ?" in line for line in render(found))
+
+
+def test_what_is_no_run_is_refused_by_name(tmp_path):
+    with pytest.raises(RecordError, match="nowhere"):
+        inspect_run(tmp_path / "nowhere")
+    with pytest.raises(RecordError, match="no journal"):
+        inspect_run(tmp_path)
+    (tmp_path / "journal.sqlite").write_bytes(b"")
+    with pytest.raises(RecordError, match="empty file"):
+        inspect_run(tmp_path)
+
+
+def test_the_text_says_what_the_json_says(run_dir):
+    text = "\n".join(render(inspect_run(run_dir)))
+    for part in (
+        "tiny (run-1): interrupted",
+        "2 of 3",
+        "99.00% of 100",
+        "student after",
+        "80.00%",
+        "5.5 s busy",
+        "loss",
+    ):
+        assert part in text
+
+
+def test_inspection_changes_nothing(run_dir):
+    before = {path.name: path.read_bytes() for path in run_dir.iterdir() if path.is_file()}
+    inspect_run(run_dir)
+    after = {path.name: path.read_bytes() for path in run_dir.iterdir() if path.is_file()}
+    assert {name: after[name] for name in before} == before
