@@ -6,17 +6,14 @@ from typing import Annotated
 
 import typer
 
-from miniverl.plan.compile import compile_plan
-from miniverl.plan.show import describe, to_json
-from miniverl.recipe.load import load_recipe
-
 
 def plan(
     recipe: Annotated[str, typer.Argument(help="A YAML file, or the name of a packaged recipe such as quickstart.")],
     overrides: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]...", help="Changes to the recipe: rollout.temperature=0.7, ~optim.lr (its default)."
+            metavar="[KEY=VALUE]...",
+            help="Changes to the recipe: rollout.temperature=0.7 sets a key, ~optim.lr gives it its default again.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole plan as JSON.")] = False,
@@ -25,5 +22,12 @@ def plan(
 
     Example: miniverl plan quickstart rollout.samples_per_prompt=4
     """
+    from miniverl.plan.compile import compile_plan
+    from miniverl.plan.show import describe, to_json
+    from miniverl.recipe.load import load_recipe
+
     compiled = compile_plan(load_recipe(recipe, overrides or ()))
-    typer.echo(to_json(compiled), nl=False) if as_json else typer.echo("\n".join(describe(compiled)))
+    if as_json:
+        typer.echo(to_json(compiled), nl=False)
+    else:
+        typer.echo("\n".join(describe(compiled)))

@@ -37,7 +37,9 @@ def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
     notes = [*differences(pair.student, pair.teacher), *prompts.notes]
     evaluation, asked = None, 0
     if recipe.data.val_files:
-        evaluation, prompts = data_plan(recipe.data.val_files, recipe.data, student=pair.student, field="data.val_files")
+        evaluation, prompts = data_plan(
+            recipe.data.val_files, recipe.data, student=pair.student, field="data.val_files"
+        )
         notes.extend(prompts.notes)
         asked = min(recipe.trainer.val_prompts or evaluation.prompts, evaluation.prompts)
     sampling = slices.sampling(recipe, stop_token_ids=stop_token_ids(pair.student, pair.teacher))
@@ -73,7 +75,7 @@ def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
 
 
 def run_id(name: str, run_dir: str) -> str:
-    """Names a run among those of one machine: its name and a hash of its absolute directory; letters, digits, dashes."""
+    """Names a run among those of one machine: its name and a hash of its directory, in letters, digits and dashes."""
     safe = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40]
     return f"{safe or 'run'}-{hashlib.sha256(run_dir.encode()).hexdigest()[:8]}"
 

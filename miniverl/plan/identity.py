@@ -1,4 +1,4 @@
-"""This file holds ModelFolder: a model on this machine, checked for completeness and named by the bytes of its files."""
+"""This file holds ModelFolder: a model on this machine, checked for completeness and named by its bytes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def _revision(folder: Path) -> str:
 def _refuse_incomplete(folder: Path, *, field: str) -> None:
     if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
         raise ModelError(
-            field, value=str(folder), problem="is an adapter, not a model", fix="merge it into its base, or name the base"
+            field,
+            value=str(folder),
+            problem="is an adapter, not a model",
+            fix="merge it into its base, or name the base",
         )
     missing = [name for name in ("config.json", "tokenizer.json") if not (folder / name).is_file()]
     if missing:
@@ -103,7 +106,9 @@ def _json(path: Path, *, field: str) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ModelError(field, value=str(path), problem=f"cannot be read: {error}", fix="fetch the file again") from None
+        raise ModelError(
+            field, value=str(path), problem=f"cannot be read: {error}", fix="fetch the file again"
+        ) from None
     if not isinstance(found, dict):
         raise ModelError(field, value=str(path), problem="holds no JSON object", fix="fetch the file again")
     return found

@@ -1,4 +1,4 @@
-"""This file holds the checks of a student and a teacher together: one tokenizer, ends united, everything within reach."""
+"""This file holds the checks of a student and a teacher together: one tokenizer, united ends, enough positions."""
 
 from __future__ import annotations
 

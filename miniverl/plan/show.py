@@ -36,8 +36,9 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "steps", _steps(plan)
     yield "rollout", _rollout(plan)
     for role, share in plan.placement.items():
-        yield "placement" if role == "controller" else "", (
-            f"{role:<11}gpu {share.gpu:g}, cpu {share.cpu:g}, threads {share.threads}"
+        yield (
+            "placement" if role == "controller" else "",
+            (f"{role:<11}gpu {share.gpu:g}, cpu {share.cpu:g}, threads {share.threads}"),
         )
     yield "metrics", ", ".join(plan.tracking.sinks)
     yield "experiment", plan.experiment

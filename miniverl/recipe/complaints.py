@@ -107,13 +107,20 @@ def _no_choice(key: str, value: Any, expected: str) -> ConfigError:
     close = get_close_matches(value.lower(), words, n=1, cutoff=0.5) if isinstance(value, str) else []
     problem = f"is not one of {', '.join(words)}" if len(words) > 1 else f"is not {words[0]}"
     return ConfigError(
-        key, value=value, problem=problem, fix=f"did you mean {close[0]}?" if close else f"write {words[0] if len(words) == 1 else 'one of them'}"
+        key,
+        value=value,
+        problem=problem,
+        fix=f"did you mean {close[0]}?" if close else f"write {words[0] if len(words) == 1 else 'one of them'}",
     )
 
 
 def _unquoted(value: Any, kind: str) -> str | None:
     """A number that YAML reads as text was written in quotes."""
-    if kind in ("int_type", "float_type") and isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value):
+    if (
+        kind in ("int_type", "float_type")
+        and isinstance(value, str)
+        and re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value)
+    ):
         return f"write it without quotes: {value}"
     return None
 

@@ -39,17 +39,17 @@ Quantization = Literal["none", "nf4"]
 class Run(Block):
     dir: str | None = None
     """Run directory; runs/<name> when null."""
-    seed: int = Field(0, ge=0, lt=2**63)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     """Every random choice of the run derives from it."""
-    resume: str = Field("auto", min_length=1)
+    resume: str = Field(default="auto", min_length=1)
     """auto: continue what the run directory holds; never: refuse a directory that holds a run; or a checkpoint."""
 
 
 class Lora(Block):
-    r: int = Field(32, ge=1)
-    lora_alpha: int = Field(32, ge=1)
+    r: int = Field(default=32, ge=1)
+    lora_alpha: int = Field(default=32, ge=1)
     """Scaling is lora_alpha / r; a fixed 32 keeps the learning rate independent of r."""
-    lora_dropout: float = Field(0.0, ge=0.0, lt=1.0)
+    lora_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     target_modules: str | Strings = "all-linear"
     """all-linear (every linear layer but the LM head), or a list of module names."""
 
@@ -84,40 +84,40 @@ class Data(Block):
     """Parquet files in verl's schema; one or a list."""
     val_files: Files = ()
     """Held-out prompts, asked greedily. None: no evaluation."""
-    prompt_key: str = Field("prompt", min_length=1)
+    prompt_key: str = Field(default="prompt", min_length=1)
     """Column that holds the messages."""
-    max_prompt_length: int = Field(512, ge=1)
+    max_prompt_length: int = Field(default=512, ge=1)
     """Tokens, after the chat template."""
     truncation: Literal["error", "left", "right"] = "error"
     """What happens to a longer prompt."""
     filter_overlong_prompts: bool = False
     """Drop longer prompts (counted and said) instead."""
-    train_batch_size: int = Field(32, ge=1)
+    train_batch_size: int = Field(default=32, ge=1)
     """Prompts per step."""
     shuffle: bool = True
-    seed: int | None = Field(None, ge=0, lt=2**63)
+    seed: int | None = Field(default=None, ge=0, lt=2**63)
     """Of the order; null: run.seed."""
 
 
 class Rollout(Block):
     backend: Literal["hf_cached", "hf_reference", "vllm"] = "hf_cached"
-    samples_per_prompt: int = Field(1, ge=1)
+    samples_per_prompt: int = Field(default=1, ge=1)
     """n: trajectories of one prompt, drawn independently."""
-    prompt_batch_size: int | None = Field(None, ge=1)
+    prompt_batch_size: int | None = Field(default=None, ge=1)
     """Prompts decoded at once at most; null: all of a step."""
-    max_padded_tokens: int = Field(16384, ge=1)
+    max_padded_tokens: int = Field(default=16384, ge=1)
     """Tokens the key/value cache holds at most: its slots times (prompt limit + response limit)."""
     synchronization: Literal["strict"] = "strict"
     """strict: no token of a step is drawn under another policy version."""
     compile_backend: bool = False
     record_logprobs: bool = True
     """Record the log-prob of every sampled token."""
-    temperature: float = Field(1.0, ge=0.0, le=100.0)
+    temperature: float = Field(default=1.0, ge=0.0, le=100.0)
     """0 is greedy."""
-    top_p: float = Field(1.0, gt=0.0, le=1.0)
-    top_k: Annotated[int, BeforeValidator(_minus_one_is_off)] = Field(0, ge=0)
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    top_k: Annotated[int, BeforeValidator(_minus_one_is_off)] = Field(default=0, ge=0)
     """0 or -1 keeps every id."""
-    max_new_tokens: int = Field(1024, ge=1)
+    max_new_tokens: int = Field(default=1024, ge=1)
     """Response limit in tokens, the stop token included."""
     stop: Strings = ()
     deterministic: Literal["auto", True, False] = "auto"
@@ -127,18 +127,18 @@ class Rollout(Block):
 class Distillation(Block):
     divergence: Literal["forward_kl", "reverse_kl", "jsd"] = "reverse_kl"
     """gkd: forward_kl is KL(teacher||student), reverse_kl is KL(student||teacher)."""
-    jsd_beta: float = Field(0.5, gt=0.0, lt=1.0)
+    jsd_beta: float = Field(default=0.5, gt=0.0, lt=1.0)
     """jsd: weight of the teacher in the mixture."""
-    topk: int | None = Field(64, ge=1)
+    topk: int | None = Field(default=64, ge=1)
     """gkd: likeliest teacher ids sent per position, the rest as one tail bucket; null: the exact distribution."""
-    temperature: float | None = Field(None, gt=0.0, le=100.0)
+    temperature: float | None = Field(default=None, gt=0.0, le=100.0)
     """What teacher and trainer score at; null: the temperature of the rollout."""
     loss_agg_mode: Literal["token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"] = (
         "token-mean"
     )
     rollout_is: Literal["token"] | None = None
     """sampled_k1: truncated importance weights per token (its default); null: off."""
-    rollout_is_threshold: float = Field(2.0, gt=0.0)
+    rollout_is_threshold: float = Field(default=2.0, gt=0.0)
     """Where the importance weights are cut."""
 
 
@@ -148,41 +148,41 @@ class Optim(Block):
     lr: float = Field(gt=0.0)
     """1e-4 with LoRA and 1e-5 for full weights, unless written."""
     betas: Annotated[tuple[Momentum, Momentum], Field(strict=False)] = (0.9, 0.999)
-    eps: float = Field(1e-8, gt=0.0)
-    weight_decay: float = Field(0.0, ge=0.0)
-    clip_grad: float = Field(1.0, gt=0.0, allow_inf_nan=True)
+    eps: float = Field(default=1e-8, gt=0.0)
+    weight_decay: float = Field(default=0.0, ge=0.0)
+    clip_grad: float = Field(default=1.0, gt=0.0, allow_inf_nan=True)
     """Largest gradient norm; .inf: off."""
     lr_scheduler_type: Literal["constant", "linear", "cosine"] = "constant"
-    lr_warmup_steps: int = Field(0, ge=0)
-    schedule_steps: int | None = Field(None, ge=1)
+    lr_warmup_steps: int = Field(default=0, ge=0)
+    schedule_steps: int | None = Field(default=None, ge=1)
     """Length of the schedule; null: the length of the run."""
 
 
 class Trainer(Block):
-    total_training_steps: int | None = Field(None, ge=1)
-    total_epochs: int | None = Field(None, ge=1)
+    total_training_steps: int | None = Field(default=None, ge=1)
+    total_epochs: int | None = Field(default=None, ge=1)
     """Instead of total_training_steps: passes over the training prompts."""
-    save_freq: int = Field(20, ge=0)
+    save_freq: int = Field(default=20, ge=0)
     """Checkpoint every so many steps, and at the end; 0: only at the end."""
-    test_freq: int = Field(10, ge=0)
+    test_freq: int = Field(default=10, ge=0)
     """Evaluate every so many steps, and at the end; 0: only at the end."""
     val_before_train: bool = True
-    val_prompts: int | None = Field(None, ge=1)
+    val_prompts: int | None = Field(default=None, ge=1)
     """Held-out prompts asked at each evaluation; null: all."""
-    ppo_max_token_len_per_gpu: int = Field(4096, ge=1)
+    ppo_max_token_len_per_gpu: int = Field(default=4096, ge=1)
     """Padded tokens of one micro-batch, of one teacher batch and of one parcel."""
-    logprob_chunk: int = Field(256, ge=1)
+    logprob_chunk: int = Field(default=256, ge=1)
     """Positions whose logits exist at once."""
 
 
 class Share(Block):
     """What one role may use."""
 
-    gpu: float = Field(0.0, ge=0.0, le=1.0)
+    gpu: float = Field(default=0.0, ge=0.0, le=1.0)
     """Fraction of a GPU."""
-    cpu: float = Field(0.4, ge=0.0)
+    cpu: float = Field(default=0.4, ge=0.0)
     """CPUs reserved in Ray."""
-    threads: int = Field(1, ge=1)
+    threads: int = Field(default=1, ge=1)
     """Threads of torch."""
 
 
@@ -199,8 +199,8 @@ class Placement(Block):
 class Tracking(Block):
     sinks: Annotated[tuple[Literal["console", "jsonl", "wandb"], ...], Field(strict=False)] = ("console", "jsonl")
     """Where metrics go; jsonl is always on."""
-    project: str = Field("miniverl", min_length=1)
-    experiment_name: str | None = Field(None, min_length=1)
+    project: str = Field(default="miniverl", min_length=1)
+    experiment_name: str | None = Field(default=None, min_length=1)
     """null: the recipe's name."""
 
 

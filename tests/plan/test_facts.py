@@ -86,7 +86,12 @@ def test_another_execution_is_the_same_experiment(desk, key):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"run.resume": "never"}, {"data.prompt_key": "prompt"}, {"distillation.jsd_beta": 0.1}, {"optim.schedule_steps": 9}],
+    [
+        {"run.resume": "never"},
+        {"data.prompt_key": "prompt"},
+        {"distillation.jsd_beta": 0.1},
+        {"optim.schedule_steps": 9},
+    ],
 )
 def test_what_nobody_reads_changes_neither(desk, changes):
     before, after = desk.plan(), desk.plan(changes)

@@ -54,6 +54,4 @@ def test_fractions_must_fit_card_by_card():
 
 
 def test_a_packing_that_greed_would_miss_is_found():
-    refuse_unless_it_fits(
-        on_gpus(a=0.4, b=0.4, c=0.3, d=0.3, e=0.3, f=0.3), {"CPU": 1, "GPU": 2}
-    )
+    refuse_unless_it_fits(on_gpus(a=0.4, b=0.4, c=0.3, d=0.3, e=0.3, f=0.3), {"CPU": 1, "GPU": 2})

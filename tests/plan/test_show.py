@@ -64,7 +64,7 @@ def test_the_document_holds_the_whole_plan_and_its_digests(desk):
 
 def test_planning_loads_neither_torch_nor_ray_nor_transformers():
     probe = (
-        "import sys, miniverl.cli.plan; "
+        "import sys, miniverl.plan.compile, miniverl.plan.show, miniverl.recipe.load; "
         "print([name for name in ('torch', 'ray', 'transformers', 'peft') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)

@@ -24,7 +24,8 @@ def objective(vocabulary, **changes):
 
 
 @pytest.mark.parametrize(
-    ("topk", "vocabulary", "planned"), [(64, 100, 64), (64, 64, None), (64, 12, None), (None, 4096, None), (64, 5000, 64)]
+    ("topk", "vocabulary", "planned"),
+    [(64, 100, 64), (64, 64, None), (64, 12, None), (None, 4096, None), (64, 5000, 64)],
 )
 def test_top_k_covers_the_vocabulary_or_is_kept(topk, vocabulary, planned):
     assert objective(vocabulary, distillation__topk=topk).topk == planned
@@ -32,7 +33,7 @@ def test_top_k_covers_the_vocabulary_or_is_kept(topk, vocabulary, planned):
 
 @pytest.mark.parametrize("topk", [None, 4097])
 def test_the_exact_distribution_of_a_large_vocabulary_is_refused(topk):
-    with pytest.raises(ConfigError, match="over 4097 ids.*up to 4096 ids; write 64"):
+    with pytest.raises(ConfigError, match=r"over 4097 ids.*up to 4096 ids; write 64"):
         objective(4097, distillation__topk=topk)
 
 
@@ -63,7 +64,8 @@ def test_slots_are_what_rows_and_cache_allow(cap, prompts, tokens, slots):
 
 
 @pytest.mark.parametrize(
-    ("trainer", "rollout", "dtype"), [(0, 0, "float32"), (0.4, 0.4, "bfloat16"), (0.4, 0, "float32"), (0, 0.4, "float32")]
+    ("trainer", "rollout", "dtype"),
+    [(0, 0, "float32"), (0.4, 0.4, "bfloat16"), (0.4, 0, "float32"), (0, 0.4, "float32")],
 )
 def test_auto_is_one_dtype_for_trainer_and_rollout(trainer, rollout, dtype):
     made = recipe(placement__trainer__gpu=trainer, placement__rollout__gpu=rollout)
@@ -72,10 +74,14 @@ def test_auto_is_one_dtype_for_trainer_and_rollout(trainer, rollout, dtype):
 
 def test_a_written_dtype_is_taken():
     made = recipe(models__student__dtype="bfloat16")
-    assert slices.student_dtype(made, {"trainer": made.placement.trainer, "rollout": made.placement.rollout}) == "bfloat16"
+    assert (
+        slices.student_dtype(made, {"trainer": made.placement.trainer, "rollout": made.placement.rollout}) == "bfloat16"
+    )
 
 
-@pytest.mark.parametrize(("asked", "gpu", "planned"), [("auto", 0, True), ("auto", 0.3, False), (True, 0.3, True), (False, 0, False)])
+@pytest.mark.parametrize(
+    ("asked", "gpu", "planned"), [("auto", 0, True), ("auto", 0.3, False), (True, 0.3, True), (False, 0, False)]
+)
 def test_bits_are_held_without_a_gpu_unless_asked_otherwise(asked, gpu, planned):
     made = recipe(rollout__deterministic=asked, placement__rollout__gpu=gpu)
     assert slices.deterministic(made, made.placement.rollout) is planned

@@ -54,7 +54,9 @@ def test_values_of_overrides_are_yaml(written):
 
 
 def test_overrides_may_come_as_a_mapping(written):
-    assert load_recipe(written(MINIMAL), {"models.student.id": "Qwen/Qwen3-0.6B"}).models.student.id == "Qwen/Qwen3-0.6B"
+    assert (
+        load_recipe(written(MINIMAL), {"models.student.id": "Qwen/Qwen3-0.6B"}).models.student.id == "Qwen/Qwen3-0.6B"
+    )
 
 
 def test_a_removed_key_has_its_default_again(written):
