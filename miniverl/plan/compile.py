@@ -65,7 +65,7 @@ def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
             teacher=_teacher(recipe, pair, placement, objective),
             tracking=slices.tracking(recipe),
             ray_address=recipe.ray.address,
-            resume=recipe.run.resume,
+            resume=_resume(recipe.run.resume),
             placement=placement,
             experiment_facts={},
             execution_facts={},
@@ -162,6 +162,11 @@ def _teacher(
         max_length=slices.max_length(recipe),
         share=placement["teacher"],
     )
+
+
+def _resume(asked: str) -> str:
+    """auto and never are words; anything else is the path of a checkpoint."""
+    return asked if asked in ("auto", "never") else str(Path(asked).expanduser().absolute())
 
 
 def _warnings(recipe: Recipe, prompts: int) -> list[str]:

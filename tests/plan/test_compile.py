@@ -65,6 +65,14 @@ def test_the_run_directory_is_absolute_and_of_home_or_here(desk, monkeypatch, tm
     assert compile_plan(recipe, run_dir="elsewhere").run_dir == str(tmp_path / "elsewhere")
 
 
+def test_a_checkpoint_to_continue_from_is_an_absolute_path(desk, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert [desk.plan({"run.resume": word}).resume for word in ("auto", "never")] == ["auto", "never"]
+    assert desk.plan({"run.resume": "run/checkpoints/step-3"}).resume == str(
+        tmp_path / "run" / "checkpoints" / "step-3"
+    )
+
+
 def test_data_of_home_and_here_are_found(desk, monkeypatch):
     monkeypatch.chdir(desk.folder)
     monkeypatch.setenv("HOME", str(desk.folder))
