@@ -101,7 +101,7 @@ def batch(tokenizer: Tokenizer, pairs: Sequence[tuple[int, int]]) -> tuple[torch
     prompts = [tokenizer.encode(prompt_text(sums.question(a, b))).ids for a, b in pairs]
     answers = [tokenizer.encode(f"{a + b}<eos>").ids for a, b in pairs]
     width = max(len(prompt) + len(answer) for prompt, answer in zip(prompts, answers, strict=True))
-    ids = torch.full((len(pairs), width), tokenizer.token_to_id("<pad>"))
+    ids = torch.full((len(pairs), width), SPECIAL.index("<pad>"))
     labels = torch.full((len(pairs), width), IGNORED)
     for row, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
         end = len(prompt) + len(answer)

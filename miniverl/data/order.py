@@ -29,7 +29,7 @@ class PromptOrder:
         return len(self._prompts)
 
     def take(self, cursor: int, count: int) -> list[tuple[int, Prompt]]:
-        """``count`` prompts from ``cursor`` on, each with its own cursor. take(a, b) + take(a + b, c) = take(a, b + c)."""
+        """``count`` prompts from ``cursor`` on, each with its cursor. take(a, b) + take(a + b, c) = take(a, b + c)."""
         assert cursor >= 0 and count >= 0, (cursor, count)
         return [(at, self._at(at)) for at in range(cursor, cursor + count)]
 

@@ -1,4 +1,4 @@
-"""This file holds PromptSet: the usable prompts of some Parquet files, every row checked before it may be learned from."""
+"""This file holds PromptSet: the usable prompts of some Parquet files, every row of them checked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -159,7 +160,9 @@ def _unreadable(path: Path | str, error: Exception) -> DataError:
 
 def _prompt(number: int, ids: list[int], row: Mapping[str, Any]) -> Prompt:
     source = row.get("data_source")
-    return Prompt(row=number, ids=ids, data_source="" if source is None else str(source), ground_truth=_truth(row))
+    return Prompt(
+        row=number, ids=np.array(ids), data_source="" if source is None else str(source), ground_truth=_truth(row)
+    )
 
 
 def _truth(row: Mapping[str, Any]) -> str | None:

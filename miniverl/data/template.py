@@ -112,7 +112,7 @@ class ChatTemplate:
 class _GenerationTag(Extension):
     """Some templates mark what the model wrote by {% generation %}; here the mark means nothing."""
 
-    tags = {"generation"}
+    tags = {"generation"}  # noqa: RUF012 (jinja declares it so)
 
     def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
         next(parser.stream)

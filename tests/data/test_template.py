@@ -18,7 +18,8 @@ CHATML = """{%- for message in messages %}
         {{- '<|im_start|>system\nYou are terse.<|im_end|>\n' }}
     {%- endif %}
     {%- if message.role == 'tool' %}{% continue %}{% endif %}
-    {{- '<|im_start|>' + message.role + '\n' }}{% generation %}{{ message.content | trim }}{% endgeneration %}{{ eos_token + '\n' }}
+    {{- '<|im_start|>' + message.role + '\n' }}{% generation %}{{ message.content | trim }}{% endgeneration %}
+    {{- eos_token + '\n' }}
 {%- endfor %}
 {%- if tools %}
     {{- tools | tojson }}
