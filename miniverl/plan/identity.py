@@ -31,6 +31,12 @@ class ModelFolder:
     config: Mapping[str, Any]
     """config.json; of a model with several towers the part that describes the text model."""
     template: ChatTemplate
+    tokenizer_digest: str
+    """SHA-256 over vocabulary, merges and added tokens."""
+    vocabulary: int
+    """Ids the tokenizer can produce; the head may have more rows, or fewer."""
+    end_ids: tuple[int, ...]
+    """Sorted ids that end a response."""
 
     @property
     def head(self) -> int:
@@ -56,12 +62,16 @@ def identify(name: str, *, field: str) -> ModelFolder:
         raise ModelError(
             field, value=name, problem="config.json states no vocab_size", fix="name a causal language model"
         )
+    template = ChatTemplate(located.path)
     return ModelFolder(
         id=name,
         path=located.path,
         revision=located.commit or _revision(located.path),
         config=config,
-        template=ChatTemplate(located.path),
+        template=template,
+        tokenizer_digest=template.tokenizer_digest,
+        vocabulary=template.vocabulary,
+        end_ids=template.end_ids,
     )
 
 

@@ -12,7 +12,7 @@ from miniverl.plan.identity import ModelFolder
 
 def refuse_two_tokenizers(student: ModelFolder, teacher: ModelFolder) -> None:
     """The teacher judges ids, so an id must mean one thing to both. Ends, padding and templates may differ."""
-    if student.template.tokenizer_digest == teacher.template.tokenizer_digest:
+    if student.tokenizer_digest == teacher.tokenizer_digest:
         return
     ours, theirs = _tokens(student.path), _tokens(teacher.path)
     differing = sum(ours.get(token) != theirs.get(token) for token in ours.keys() | theirs.keys())
@@ -40,7 +40,7 @@ def refuse_long_sequences(model: ModelFolder, *, field: str, prompt: int, respon
 
 def stop_token_ids(student: ModelFolder, teacher: ModelFolder) -> tuple[int, ...]:
     """Sorted union of both models' end ids: a base student must be able to learn to stop as its teacher does."""
-    union = tuple(sorted({*student.template.end_ids, *teacher.template.end_ids}))
+    union = tuple(sorted({*student.end_ids, *teacher.end_ids}))
     if not union:
         raise ModelError(
             "models.student.id",
@@ -53,12 +53,12 @@ def stop_token_ids(student: ModelFolder, teacher: ModelFolder) -> tuple[int, ...
 
 def vocabulary(student: ModelFolder, teacher: ModelFolder) -> int:
     """Ids that take part in distributions: those the tokenizer can produce, at most the smaller head."""
-    return min(student.template.vocabulary, student.head, teacher.head)
+    return min(student.vocabulary, student.head, teacher.head)
 
 
 def differences(student: ModelFolder, teacher: ModelFolder) -> Iterator[str]:
     """What is allowed to differ, and does, in words."""
-    ends = (student.template.end_ids, teacher.template.end_ids)
+    ends = (student.end_ids, teacher.end_ids)
     if ends[0] != ends[1]:
         union = list(stop_token_ids(student, teacher))
         yield f"end ids differ (student {list(ends[0])}, teacher {list(ends[1])}): responses end at any of {union}"
@@ -67,9 +67,9 @@ def differences(student: ModelFolder, teacher: ModelFolder) -> Iterator[str]:
     if student.head != teacher.head:
         used = vocabulary(student, teacher)
         yield f"heads differ (student {student.head} rows, teacher {teacher.head}): both are read up to id {used - 1}"
-    if student.template.vocabulary > vocabulary(student, teacher):
+    if student.vocabulary > vocabulary(student, teacher):
         yield (
-            f"the tokenizer has ids up to {student.template.vocabulary - 1}, the smaller head only up to "
+            f"the tokenizer has ids up to {student.vocabulary - 1}, the smaller head only up to "
             f"{vocabulary(student, teacher) - 1}: those beyond are never drawn"
         )
 
