@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from hypothesis import settings
+
 assert "torch" not in sys.modules, "torch reads these variables when it is loaded; set them before"
 
 os.environ.update(
@@ -28,3 +30,7 @@ os.environ.update(
 )
 for name in ("RAY_ADDRESS", "WANDB_API_KEY", "WANDB_RUN_ID", "FORCE_COLOR", "PYTHONWARNINGS"):
     os.environ.pop(name, None)
+
+# The same examples on every machine, and no deadline: a busy machine is not a failure.
+settings.register_profile("house", derandomize=True, deadline=None, database=None)
+settings.load_profile("house")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -16,7 +17,13 @@ from miniverl.cli.run import run
 from miniverl.cli.submit import submit
 from miniverl.errors import ConfigError, DataError, MiniverlError, ModelError, PlacementError, RecordError, Stopped
 
-COMMANDS = {"demo": demo, "run": run, "plan": plan, "inspect": inspect, "submit": submit}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo,
+    "run": run,
+    "plan": plan,
+    "inspect": inspect,
+    "submit": submit,
+}
 """In the order of the help text. Command modules import what is heavy inside their functions: help answers at once."""
 
 USER_MISTAKES = (ConfigError, DataError, ModelError, PlacementError, RecordError)

@@ -1,0 +1,1 @@
+"""Slow twins: obviously right, and sharing no code with what they judge."""
