@@ -90,7 +90,7 @@ def _reverse_kl(student_logps_NC: Tensor, teacher_logps_NC: Tensor, jsd_beta: fl
 def _jsd(student_logps_NC: Tensor, teacher_logps_NC: Tensor, jsd_beta: float) -> Tensor:
     empty_NC = (student_logps_NC == -math.inf) & (teacher_logps_NC == -math.inf)  # logaddexp has no gradient there
     mixture_NC = torch.logaddexp(
-        teacher_logps_NC.masked_fill(empty_NC, 0.0) + math.log(jsd_beta),
+        teacher_logps_NC + math.log(jsd_beta),
         student_logps_NC.masked_fill(empty_NC, 0.0) + math.log1p(-jsd_beta),
     )
     return jsd_beta * _kl(teacher_logps_NC, mixture_NC) + (1.0 - jsd_beta) * _kl(student_logps_NC, mixture_NC)
