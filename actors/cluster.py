@@ -21,7 +21,7 @@ from actors.rollout import RolloutActor
 from actors.session import namespace
 from actors.teacher import TeacherActor
 from actors.trainer import TrainerActor
-from miniverl.contract.event import NOTE, READY, Event
+from miniverl.contract.event import READY, Event
 from miniverl.errors import PlacementError, RoleError
 from miniverl.plan.placement import refuse_unless_it_fits
 from miniverl.plan.plan import Plan
@@ -73,12 +73,12 @@ class Cluster:
     def start(self, say: Say) -> None:
         """Waits until every role has a process and has built what it needs; says so for each."""
         began = time.monotonic()
-        born = {role: actor.born.remote() for role, actor in self._actors.items()}
-        for _ in _as_they_come(born, "born", self._refuse_to_wait, ROOM):
-            pass
         controller = self._actors["controller"]
-        say(Event(kind=READY, text=f"controller ready after {time.monotonic() - began:.1f} s"))
+        born = {role: actor.born.remote() for role, actor in self._actors.items()}
         starts = {role: actor.start.remote(controller) for role, actor in self._actors.items() if role != "controller"}
+        for role in _as_they_come(born, "born", self._refuse_to_wait, ROOM):
+            if role == "controller":  # it builds nothing
+                say(Event(kind=READY, text=f"{role} ready after {time.monotonic() - began:.1f} s"))
         for role in _as_they_come(starts, "start", _refuse_to_wait_longer, START):
             say(Event(kind=READY, text=f"{role} ready after {time.monotonic() - began:.1f} s"))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import cast
 
 import ray
 from ray.actor import ActorHandle
@@ -25,7 +26,7 @@ from miniverl.plan.plan import Plan
 from miniverl.rewards.none import NoRewards
 from miniverl.training.assemble import assemble
 from miniverl.training.loop import train
-from miniverl.training.roles import Roles
+from miniverl.training.roles import Roles, Rollout, Teacher, Trainer
 
 Say = Callable[[Event], None]
 
@@ -87,10 +88,11 @@ class ControllerActor:
 
     def _roles(self, actors: Mapping[str, ActorHandle]) -> Roles:
         lines = {role: Line(role, actor, self._post) for role, actor in actors.items()}
+        # Policies and targets are handles here: the page hands them on and never looks inside.
         return Roles(
-            trainer=RemoteTrainer(lines["trainer"], self._post),
-            rollout=RemoteRollout(lines["rollout"]),
-            teacher=RemoteTeacher(lines["teacher"], self._post),
+            trainer=cast(Trainer, RemoteTrainer(lines["trainer"], self._post)),
+            rollout=cast(Rollout, RemoteRollout(lines["rollout"])),
+            teacher=cast(Teacher, RemoteTeacher(lines["teacher"], self._post)),
             rewards=NoRewards(),
             journal=RemoteJournal(lines["journal"], self._post),
         )
@@ -118,7 +120,7 @@ class ControllerActor:
     def _leave(self, roles: Roles, costs: Costs) -> None:
         """The evaluation and the checkpoint after the last step have their costs as well."""
         roles.journal.note(self._step, costs.so_far())
-        roles.journal.release()
+        cast(RemoteJournal, roles.journal).release()
 
 
 class Costs:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from actors.environment import QUIET
+from actors.address import knock
+from actors.environment import named_address, ray_settings
 from miniverl.contract.event import NOTE, Event
 from miniverl.errors import RoleError
 from miniverl.plan.plan import Plan
@@ -25,8 +26,7 @@ def run_over_actors(plan: Plan, *, say: Say) -> None:
     Raises Stopped after a first SIGINT (the last closed step is in a checkpoint), KeyboardInterrupt after a second,
     SystemExit after SIGTERM, RoleError for a lost role, or what a role raised.
     """
-    for name, setting in QUIET.items():
-        os.environ.setdefault(name, setting)
+    _settle_environment(plan)
     from actors.cluster import Cluster
     from actors.interrupts import Interrupts
     from actors.session import ray_session
@@ -45,6 +45,14 @@ def run_over_actors(plan: Plan, *, say: Say) -> None:
             raise
         finally:
             cluster.kill()
+
+
+def _settle_environment(plan: Plan) -> None:
+    """Before ray is imported, which reads all of this only then."""
+    named = named_address(plan, os.environ)
+    settings = ray_settings(own=named is None) | ({} if named is None else knock(*named, os.environ))
+    for name, setting in settings.items():
+        os.environ.setdefault(name, setting)
 
 
 def _follow(cluster: Cluster, wished: Callable[[], bool], say: Say) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from miniverl.plan.plan import DeviceShare, Plan
@@ -13,21 +14,37 @@ FORWARDED = (
 )  # fmt: skip
 """What a run may need from the shell it was started in. No secrets: whoever sees the cluster sees these."""
 
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-"""Ray reads these when it is imported. The second keeps workers on this interpreter under ``uv run``, where Ray would
-build the environment again for each of them; the third leaves CUDA_VISIBLE_DEVICES to us."""
-
 EQUAL_BITS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}
 """Matrix products whose bits do not depend on the number of rows or threads; read when torch loads."""
 
 
+def named_address(plan: Plan, shell: Mapping[str, str]) -> tuple[str, str] | None:
+    """(who named it, address) of the Ray to attach to; None: the run starts its own."""
+    for source, address in (("ray.address", plan.ray_address), ("RAY_ADDRESS", shell.get("RAY_ADDRESS"))):
+        if address and address != "local":
+            return source, address
+    return None
+
+
+def ray_settings(*, own: bool) -> dict[str, str]:
+    """What Ray reads when it is imported, so it must be in the environment before."""
+    return {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # Under ``uv run`` Ray would build the environment again for each worker; ours use this interpreter.
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        # Off, every part of Ray listens on the loopback address alone, whatever the system.
+        **({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} if own else {}),
+    }
+
+
 def forwarded(shell: Mapping[str, str]) -> dict[str, str]:
-    """The allowed part of the environment in ``shell``."""
-    return {name: shell[name] for name in FORWARDED if name in shell}
+    """The allowed part of the environment in ``shell``; paths of PYTHONPATH made absolute, for other folders."""
+    found = {name: shell[name] for name in FORWARDED if name in shell}
+    if shell.get("PYTHONPATH"):
+        folders = shell["PYTHONPATH"].split(os.pathsep)
+        found["PYTHONPATH"] = os.pathsep.join(os.path.abspath(folder) for folder in folders if folder)
+    return found
 
 
 def role_variables(plan: Plan, role: str, shell: Mapping[str, str]) -> dict[str, str]:

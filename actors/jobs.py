@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
-from actors.environment import forwarded
-from miniverl.errors import RoleError
+from actors.address import dead, token_mode
+from actors.environment import forwarded, ray_settings
 
 FAILED = 1
 """Exit code of a job whose driver left none: it never started, or was stopped."""
@@ -27,6 +29,8 @@ def submit_run(words: Sequence[str], *, address: str, shell: Mapping[str, str]) 
 
     Raises RoleError when no job API answers at ``address``.
     """
+    for name, setting in (ray_settings(own=False) | token_mode(urlsplit(address).hostname or "", shell)).items():
+        os.environ.setdefault(name, setting)
     client, address = _client(address)
     command = shlex.join([sys.executable, "-m", "miniverl", "run", *words])
     return Job(id=client.submit_job(entrypoint=command, runtime_env={"env_vars": forwarded(shell)}), address=address)
@@ -46,14 +50,11 @@ def follow(job: Job, *, write: Callable[[str], None]) -> int:
 
 
 def _client(address: str):
-    """The client, and the address it found: host:port of a cluster has its job API somewhere else."""
+    """The client, and the address it settled on."""
     from ray.job_submission import JobSubmissionClient
 
     try:
         client = JobSubmissionClient(address)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise RoleError(
-            "--address", value=address, problem=f"no job API answers there ({' '.join(str(error).split())[:200]})",
-            fix="start Ray with its dashboard (ray start --head), or name the address it printed",
-        ) from None  # fmt: skip
+        raise dead("--address", address, f"no job API answers there: {' '.join(str(error).split())[:200]}") from None
     return client, client.get_address()

@@ -11,8 +11,8 @@ from actors.shell import Shell, served
 from miniverl.contract.group import Group
 from miniverl.contract.parcel import Parcel
 from miniverl.contract.report import Checkpoint, Evaluation, KeptGroup, StepReport
-from miniverl.record.journal import Journal
 from miniverl.record.facts import Facts
+from miniverl.record.journal import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

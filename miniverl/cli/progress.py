@@ -1,4 +1,4 @@
-"""This file holds Progress: the events of a run as a reader sees them, a bar on a terminal and plain lines elsewhere."""
+"""This file holds the progress of a run as a reader sees it: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from miniverl.contract.event import EVALUATION, STEP, Event
@@ -52,7 +52,8 @@ class _Lines:
 
 class _Bar:
     def __init__(self, bar: Bar) -> None:
-        self._bar, self._task, self._accuracy = bar, None, ""
+        self._bar, self._accuracy = bar, ""
+        self._task: TaskID | None = None
 
     def __call__(self, event: Event) -> None:
         if event.kind == EVALUATION and "accuracy" in event.values:

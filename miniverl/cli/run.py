@@ -81,7 +81,7 @@ def perform(plan: Plan, console: Console, *, dry_run: bool = False) -> dict[str,
 
 
 def refuse_or_find(plan: Plan) -> bool:
-    """Whether the run directory holds this very run, finished. Raises RecordError when ``run.resume: never`` forbids."""
+    """Whether the run directory holds this very run, finished. Raises RecordError when ``run.resume`` is never."""
     from miniverl.record.rundir import RunDirectory
     from miniverl.report.inspect import FINISHED, inspect_run
 

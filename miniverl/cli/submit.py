@@ -38,10 +38,16 @@ def submit(
     from actors.jobs import follow, submit_run
 
     words = [str(Path(recipe).absolute()) if Path(recipe).is_file() else recipe, *(overrides or ())]
-    target = address or os.environ.get("RAY_ADDRESS") or ADDRESS
+    target = address or _from_environment() or ADDRESS
     job = submit_run([*words, f"run.dir={plan.run_dir}"], address=target, shell=os.environ)
     typer.echo(f"job {job.id} at {job.address}, run directory {plan.run_dir}")
     typer.echo(f"follow: ray job logs --address {job.address} --follow {job.id}")
     typer.echo(f"figures: miniverl inspect {plan.run_dir}")
     if wait:
         raise typer.Exit(follow(job, write=lambda text: typer.echo(text, nl=False)))
+
+
+def _from_environment() -> str | None:
+    """The first that names a job API; RAY_ADDRESS may name a Ray head instead, which is something else."""
+    named = (os.environ.get(name, "") for name in ("RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"))
+    return next((address for address in named if address.startswith("http")), None)
