@@ -1,6 +1,6 @@
 """This file holds the making of the embedded default: a tiny teacher, a tiny student, their tokenizer and their data.
 
-    python scripts/make_tiny_pair.py OUT
+    python scripts/make_tiny_pair.py OUT        (where miniverl is installed with its train extra)
 
 trains both models from fixed seeds on one thread, measures them on held-out sums, and writes
 
@@ -26,7 +26,6 @@ from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from miniverl.data import sample, sums
-from miniverl.seeds import derive_seed
 
 SPECIAL = ("<pad>", "<eos>", "<unk>", "<system>", "<user>", "<assistant>")
 CHARACTERS = "0123456789+-= "
@@ -73,7 +72,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def make_model(seed: int, tokenizer: Tokenizer) -> Qwen3ForCausalLM:
-    torch.manual_seed(derive_seed("tiny pair", seed))
+    torch.manual_seed(sums.packaged_seed("tiny pair", seed))
     config = Qwen3Config(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=128,
@@ -119,7 +118,7 @@ def learning_rate(step: int, steps: int) -> float:
 
 def training(model: Qwen3ForCausalLM, tokenizer: Tokenizer, seed: int) -> Iterator[tuple[int, float]]:
     """Trains on sums of the train bucket; yields (steps done, loss in nats/token). The caller stops when it likes."""
-    stream = sums.pairs(sums.TRAIN, seed=derive_seed("tiny pair", seed))
+    stream = sums.pairs(sums.TRAIN, seed=sums.packaged_seed("tiny pair", seed))
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR, betas=(0.9, 0.95), weight_decay=0.01)
     for step in range(TEACHER_STEPS):
         ids, labels = batch(tokenizer, list(islice(stream, BATCH)))

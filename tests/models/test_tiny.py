@@ -62,6 +62,13 @@ def test_the_files_share_no_sum_and_lie_in_their_buckets():
     assert not questions["train"] & questions["heldout"] and not questions["train"] & questions["validation"]
 
 
+@pytest.mark.parametrize("split", sums.SPLITS)
+def test_the_packaged_sums_are_what_the_task_draws(split):
+    """Changing this remakes the package: scripts/make_tiny_pair.py would train other models on other sums."""
+    packaged = pq.read_table(resource(f"miniverl://sums/{split}.parquet")).to_pylist()
+    assert packaged == sums.rows(split, count=len(packaged), seed=0)
+
+
 def test_teacher_and_student_share_tokenizer_template_and_end():
     teacher, student = ChatTemplate(resource(TEACHER)), ChatTemplate(resource(STUDENT))
     assert teacher.tokenizer_digest == student.tokenizer_digest
