@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,12 @@ class ChatTemplate:
         """SHA-256 of the template's text."""
         return hashlib.sha256(self._text.encode()).hexdigest()
 
-    @property
+    @cached_property
     def vocabulary(self) -> int:
         """Ids the tokenizer can produce: the largest one plus 1. A model's head may have more rows (padding)."""
         return max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
-    @property
+    @cached_property
     def tokenizer_digest(self) -> str:
         """SHA-256 over vocabulary, merges and added tokens. End, padding and template may differ under one digest."""
         added = sorted((number, token.content) for number, token in self._tokenizer.get_added_tokens_decoder().items())
