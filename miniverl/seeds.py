@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 SEEDS_VERSION = 1
 """Enters the experiment digest: another derivation is another experiment."""
@@ -16,7 +17,7 @@ def derive_seed(*names: str | int) -> int:
     >>> derive_seed("order", 7, 0) == derive_seed("order", 70)
     False
     """
-    text = "\x00".join([f"miniverl-seeds-{SEEDS_VERSION}", *(f"{type(name).__name__}:{name}" for name in names)])
+    text = json.dumps(["miniverl-seeds", SEEDS_VERSION, *names])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 

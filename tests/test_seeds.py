@@ -5,14 +5,12 @@ from hypothesis import strategies as st
 
 from miniverl.seeds import derive_seed, seed_for
 
-names = st.one_of(
-    st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), st.integers(-(2**70), 2**70)
-)
+names = st.one_of(st.text(st.characters(codec="utf-8"), max_size=8), st.integers(-(2**70), 2**70))
 
 
 def test_the_derivation_is_locked():
-    assert derive_seed("order", 7, 0) == 1656705817682518002
-    assert seed_for(1, "000000000000-0123456789ab", 0, 0) == 9075715593121976325
+    assert derive_seed("order", 7, 0) == 2146629732187832379
+    assert seed_for(1, "000000000000-0123456789ab", 0, 0) == 7169621360532970972
 
 
 @given(st.lists(names, max_size=4))

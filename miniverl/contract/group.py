@@ -71,7 +71,9 @@ class Group:
         for name, shape in shapes.items():
             array = getattr(self, name)
             if array is not None and array.shape != shape:
-                raise ContractError(f"Group.{name}", value=array.shape, problem=f"expected {shape}", fix="a bug of ours")
+                raise ContractError(
+                    f"Group.{name}", value=array.shape, problem=f"expected {shape}", fix="a bug of ours"
+                )
         if not n or self.lengths.min() < 1 or self.lengths.max() > width:
             raise ContractError(
                 "Group.lengths", value=self.lengths.tolist(), problem=f"outside 1..{width}", fix="a bug of ours"

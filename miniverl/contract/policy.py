@@ -28,7 +28,7 @@ class PolicySnapshot:
     tensor_digest: str
     """``tensors_digest`` of the live trainable tensors."""
     base_digest: str
-    """``tensors_digest`` of the frozen base as the engine must hold it (dequantized for NF4); "" for full weights."""
+    """``tensors_digest`` of the dequantized base an engine must hold; "" unless quantized: the revision says it all."""
     dtype: str
     """float32 or bfloat16: what the base computes in."""
     quantization: str

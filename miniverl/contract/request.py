@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from miniverl.contract.policy import PolicySnapshot
 from miniverl.contract.prompt import Prompt, group_id
 from miniverl.errors import ContractError
@@ -38,9 +37,7 @@ class Sampling:
             (self.max_new_tokens < 1, "max_new_tokens", "set it to 1 or more"),
         ):
             if bad:
-                raise ContractError(
-                    f"sampling.{field}", value=getattr(self, field), problem="is out of range", fix=fix
-                )
+                raise ContractError(f"sampling.{field}", value=getattr(self, field), problem="is out of range", fix=fix)
 
     @property
     def greedy(self) -> bool:

@@ -18,7 +18,10 @@ def device_for(share: DeviceShare) -> torch.device:
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise PlacementError(
-            "placement.gpu", value=share.gpu, problem="this process sees no CUDA device", fix="set gpu: 0 to use the CPU"
+            "placement.gpu",
+            value=share.gpu,
+            problem="this process sees no CUDA device",
+            fix="set gpu: 0 to use the CPU",
         )
     torch.cuda.set_per_process_memory_fraction(min(share.gpu, 1.0))
     return torch.device("cuda")

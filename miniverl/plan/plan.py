@@ -206,8 +206,6 @@ class TrackingPlan:
     """Of console, jsonl, wandb; jsonl is always on."""
     project: str
     experiment_name: str
-    environ: Mapping[str, str] = field(default_factory=dict)
-    """WANDB_* variables of whoever made the plan, keys and secrets left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from miniverl.contract.event import NOTE, Event
 from miniverl.contract.prompt import Prompt
@@ -12,21 +14,26 @@ from miniverl.data.order import PromptOrder
 from miniverl.data.prompts import file_sha256, read_prompts
 from miniverl.data.template import ChatTemplate
 from miniverl.errors import DataError, RecordError
-from miniverl.metrics.sinks import Metrics
+from miniverl.metrics.sinks import JsonlSink, Metrics, Sink, WandbRun, WandbSink, recorded_rows
 from miniverl.plan.plan import DataPlan, Plan
-from miniverl.record.checkpoint import verify_checkpoint
+from miniverl.record.checkpoint import sweep, verify_checkpoint
+from miniverl.record.files import write_atomically
 from miniverl.training.checkpoints import Checkpoints
 from miniverl.training.evaluate import Evaluator
 from miniverl.training.gather import Gather
-from miniverl.training.run import Clock, Roles, Run
+from miniverl.training.roles import Roles
+from miniverl.training.run import Clock, Run
 
 Say = Callable[[Event], None]
 
 
-def assemble(plan: Plan, roles: Roles, *, stop: Callable[[], bool], say: Say) -> Run:
+def assemble(
+    plan: Plan, roles: Roles, *, stop: Callable[[], bool], say: Say, environ: Mapping[str, str] = MappingProxyType({})
+) -> Run:
     """A run ready for the page: data read and compared with the plan, trainer at the newest checkpoint that holds.
 
     Steps closed after that checkpoint are run again by the page from their recorded groups: nothing is regenerated.
+    ``environ``: where the WANDB_* variables are looked up.
     """
     train = read_planned(plan.train_data)
     held_out = read_planned(plan.evaluation_data)[: plan.evaluation_prompts] if plan.evaluation_data else ()
@@ -35,7 +42,7 @@ def assemble(plan: Plan, roles: Roles, *, stop: Callable[[], bool], say: Say) ->
         plan=plan,
         roles=roles,
         gather=Gather(
-            prompts=PromptOrder(train, plan=plan.order),
+            prompts=PromptOrder(train, shuffle=plan.order.shuffle, seed=plan.order.seed),
             rollout=roles.rollout,
             rewards=roles.rewards,
             journal=roles.journal,
@@ -45,16 +52,38 @@ def assemble(plan: Plan, roles: Roles, *, stop: Callable[[], bool], say: Say) ->
             parcel_tokens=plan.rollout.parcel_tokens,
             stop=stop,
         ),
-        checkpoints=Checkpoints(plan.schedule, trainer=roles.trainer, journal=roles.journal, say=say),
-        evaluator=Evaluator(
-            held_out, sampling=plan.evaluation_sampling, schedule=plan.schedule, run_seed=plan.seed
-        ),
-        metrics=Metrics.open(plan, reports=roles.journal.reports(), say=lambda text: say(Event(kind=NOTE, text=text))),
+        checkpoints=Checkpoints(plan, trainer=roles.trainer, journal=roles.journal, say=say),
+        evaluator=Evaluator(held_out, sampling=plan.evaluation_sampling, schedule=plan.schedule, run_seed=plan.seed),
+        metrics=sinks_for(plan, roles, say=lambda text: say(Event(kind=NOTE, text=text)), environ=environ),
         say=say,
         clock=Clock(),
         start=start,
         cursor=roles.journal.facts_at(start).cursor,
     )
+
+
+def sinks_for(plan: Plan, roles: Roles, *, say: Callable[[str], None], environ: Mapping[str, str]) -> Metrics:
+    """metrics.jsonl always; W&B when the recipe names it. Both take up what the journal already holds."""
+    reports, evaluations = roles.journal.reports(), roles.journal.evaluations()
+    sinks: list[Sink] = [JsonlSink(Path(plan.run_dir) / "metrics.jsonl", reports, evaluations)]
+    if "wandb" in plan.tracking.sinks:
+        run = WandbRun(
+            project=plan.tracking.project,
+            name=plan.tracking.experiment_name,
+            id=wandb_id(Path(plan.run_dir)),
+            config=plan.experiment_facts,
+        )
+        recorded = recorded_rows(reports, evaluations)
+        sinks.append(WandbSink(run, folder=plan.run_dir, environ=environ, recorded=recorded, say=say))
+    return Metrics(sinks)
+
+
+def wandb_id(run_dir: Path) -> str:
+    """The W&B run of this run directory: drawn once, kept beside the journal, gone when the directory is emptied."""
+    path = run_dir / "wandb-run-id"
+    if not path.exists():
+        write_atomically(path, secrets.token_hex(4).encode())
+    return path.read_text()
 
 
 def read_planned(plan: DataPlan) -> tuple[Prompt, ...]:
@@ -78,7 +107,9 @@ def take_up(plan: Plan, roles: Roles, *, say: Say) -> int:
 
     Returns the steps that policy has finished; 0 is the untrained student.
     """
-    for checkpoint in roles.journal.checkpoints():
+    named = roles.journal.checkpoints()
+    sweep(plan.run_dir, named)
+    for checkpoint in named:
         try:
             verify_checkpoint(plan.run_dir, checkpoint)
         except RecordError as error:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from miniverl.contract.event import CHECKPOINT, Event
-from miniverl.plan.plan import SchedulePlan
+from miniverl.errors import RecordError
+from miniverl.plan.plan import Plan
+from miniverl.record.checkpoint import verify_checkpoint
 from miniverl.training.roles import Journal, Trainer
 
 
 class Checkpoints:
-    def __init__(self, schedule: SchedulePlan, *, trainer: Trainer, journal: Journal, say: Callable[[Event], None]):
-        self._schedule, self._trainer, self._journal, self._say = schedule, trainer, journal, say
+    def __init__(self, plan: Plan, *, trainer: Trainer, journal: Journal, say: Callable[[Event], None]) -> None:
+        self._schedule, self._run_dir = plan.schedule, plan.run_dir
+        self._trainer, self._journal, self._say = trainer, journal, say
 
     def save_if_due(self, step: int) -> None:
         """Every ``save_freq`` steps and at the end; once, also when the step is replayed."""
@@ -20,8 +24,17 @@ class Checkpoints:
             self.save(step, scheduled=True)
 
     def save(self, step: int, *, scheduled: bool) -> None:
-        if step == 0 or any(known.step == step for known in self._journal.checkpoints()):
+        if step == 0 or self._holds(step):
             return
         checkpoint = self._trainer.save(step, self._journal.facts_at(step), scheduled)
         self._journal.commit(checkpoint)  # from here on it exists
         self._say(Event(kind=CHECKPOINT, text=f"checkpoint {checkpoint.folder}", step=step))
+
+    def _holds(self, step: int) -> bool:
+        """Whether the step's checkpoint is there already; one that was damaged since is written again."""
+        for known in self._journal.checkpoints():
+            if known.step == step:
+                with suppress(RecordError):
+                    verify_checkpoint(self._run_dir, known)
+                    return True
+        return False

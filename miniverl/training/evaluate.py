@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from miniverl.contract.canonical import json_digest
-from miniverl.contract.event import EVALUATION, Event
 from miniverl.contract.group import Group
 from miniverl.contract.prompt import Prompt
 from miniverl.contract.report import Evaluation
 from miniverl.contract.request import Sampling, requests_for
 from miniverl.plan.plan import SchedulePlan
 from miniverl.rewards.exact import exact_answer
-from miniverl.training.roles import Journal, Rollout, Teacher, Trainer
+from miniverl.training.roles import Roles
 
 STUDENT, TEACHER = "student", "teacher"
 
 
 class Evaluator:
-    """Asks the student through the rollout engine and the teacher once, and records each answer sheet once."""
+    """Asks the student through the rollout engine, and the teacher once; every answer sheet is recorded once."""
 
     def __init__(self, prompts: Sequence[Prompt], *, sampling: Sampling, schedule: SchedulePlan, run_seed: int) -> None:
         self._prompts, self._sampling, self._schedule, self._run_seed = prompts, sampling, schedule, run_seed
-        truths = [(prompt.digest, prompt.ground_truth) for prompt in prompts]
-        self._data_digest = json_digest([*truths, sampling])
+        self._data_digest = json_digest([[(prompt.digest, prompt.ground_truth) for prompt in prompts], sampling])
 
-    def run_if_due(
-        self, step: int, *, trainer: Trainer, rollout: Rollout, teacher: Teacher, journal: Journal,
-        say: Callable[[Event], None],
-    ) -> None:  # fmt: skip
-        """Does nothing when the step is not due or its evaluation is recorded: a replay does not repeat it."""
+    def run_if_due(self, step: int, roles: Roles) -> Iterator[Evaluation]:
+        """Yields what was evaluated now: nothing when the step is not due or recorded already."""
         if not self._due(step):
             return
-        recorded = {(known.subject, known.step) for known in journal.evaluations()}
+        recorded = {(known.subject, known.step) for known in roles.journal.evaluations()}
         if (TEACHER, 0) not in recorded:
-            self._record(TEACHER, 0, "", teacher.evaluate(self._prompts, self._sampling), journal, say)
+            answers = roles.teacher.evaluate(self._prompts, self._sampling)
+            yield self._record(TEACHER, 0, "", answers, roles)
         if (STUDENT, step) not in recorded:
-            policy = trainer.policy()
-            rollout.synchronize(policy)
+            policy = roles.trainer.policy()
+            roles.rollout.synchronize(policy)
             requests = requests_for(
                 list(enumerate(self._prompts)), policy.snapshot, samples=1, sampling=self._sampling,
                 run_seed=self._run_seed,
             )  # fmt: skip
-            answers = chain.from_iterable(rollout.generate(requests))
-            self._record(STUDENT, step, policy.snapshot.tensor_digest, answers, journal, say)
+            answers = chain.from_iterable(roles.rollout.generate(requests))
+            yield self._record(STUDENT, step, policy.snapshot.tensor_digest, answers, roles)
 
     def _due(self, step: int) -> bool:
         if not self._prompts:
@@ -55,9 +51,8 @@ class Evaluator:
         return step == self._schedule.total_training_steps or bool(every and step % every == 0)
 
     def _record(
-        self, subject: str, step: int, tensor_digest: str, answers: Iterable[Group], journal: Journal,
-        say: Callable[[Event], None],
-    ) -> None:  # fmt: skip
+        self, subject: str, step: int, tensor_digest: str, answers: Iterable[Group], roles: Roles
+    ) -> Evaluation:
         groups = tuple(answers)
         right = sum(
             exact_answer(group.texts[0], prompt.ground_truth)
@@ -74,8 +69,11 @@ class Evaluator:
             data_digest=self._data_digest,
             tensor_digest=tensor_digest,
         )
-        journal.record_evaluation(evaluation)
-        values = {"accuracy": evaluation.accuracy, "n": float(evaluation.n)}
-        text = f"{subject} after {step} steps: {evaluation.accuracy:.1%} of {evaluation.n} held-out prompts exact"
-        say(Event(kind=EVALUATION, text=text if subject == STUDENT else text.replace(" after 0 steps", ""), step=step,
-                  values=values))  # fmt: skip
+        roles.journal.record_evaluation(evaluation)
+        return evaluation
+
+
+def described(evaluation: Evaluation) -> str:
+    """One line for whoever watches."""
+    when = f" after {evaluation.step} steps" if evaluation.subject == STUDENT else ""
+    return f"{evaluation.subject}{when}: {evaluation.accuracy:.1%} of {evaluation.n} held-out prompts exact"

@@ -38,9 +38,7 @@ class Gather:
         missing = wave[len(recorded) :]  # parcels become durable in order, so what is recorded is a prefix
         if not missing:
             return
-        requests = requests_for(
-            missing, snapshot, samples=self.samples, sampling=self.sampling, run_seed=self.run_seed
-        )
+        requests = requests_for(missing, snapshot, samples=self.samples, sampling=self.sampling, run_seed=self.run_seed)
         for groups in self.rollout.generate(requests):
             self._refuse_when_stopped()
             parcel = self._parcel(step, self.rewards.score(groups))

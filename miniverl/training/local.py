@@ -7,17 +7,19 @@ from collections.abc import Callable
 from miniverl.contract.event import Event
 from miniverl.plan.plan import Plan
 from miniverl.record.journal import Journal
+from miniverl.record.rundir import RunDirectory
 from miniverl.rewards.none import NoRewards
 from miniverl.training.assemble import assemble
 from miniverl.training.loop import train
+from miniverl.training.roles import Roles
 from miniverl.training.rollout import EngineRollout
-from miniverl.training.run import Roles
 from miniverl.training.teacher import ModelTeacher
 from miniverl.training.trainer import PolicyTrainer
 
 
 def local_roles(plan: Plan) -> Roles:
     """The roles as plain objects. The journal takes the run directory's lock."""
+    RunDirectory.prepare(plan.run_dir)
     return Roles(
         journal=Journal.open_or_create(
             plan.run_dir, run_id=plan.run_id, experiment=plan.experiment, experiment_facts=plan.experiment_facts

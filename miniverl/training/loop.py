@@ -21,7 +21,7 @@ def train(run: Run) -> None:
             trainer.add(parcel, teacher.score(parcel))  # backward at once
         report = trainer.update(step.number, journal.kept(step.number))  # v -> v + 1, all or nothing
         journal.close(report)  # the step happened
-        run.log(report)
         run.evaluate_if_due(step.number)
-        run.checkpoints.save_if_due(step.number)
+        run.save_if_due(step.number)
+        run.log(report)
     trainer.export(run.final_folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from miniverl.contract.group import Group
@@ -12,6 +13,7 @@ from miniverl.contract.prompt import Prompt
 from miniverl.contract.report import Checkpoint, Evaluation, KeptGroup, StepReport
 from miniverl.contract.request import GenerationRequest, Sampling
 from miniverl.contract.targets import TeacherTargets
+from miniverl.record.facts import Facts
 
 
 class Trainer(Protocol):
@@ -35,7 +37,7 @@ class Trainer(Protocol):
         A step that is finished returns its stored report.
         """
 
-    def save(self, step: int, facts: JournalFacts, scheduled: bool) -> Checkpoint:
+    def save(self, step: int, facts: Facts, scheduled: bool) -> Checkpoint:
         """Writes a checkpoint folder. It exists only once the journal names it."""
 
     def export(self, folder: str) -> None:
@@ -86,7 +88,7 @@ class Journal(Protocol):
     def note(self, step: int, facts: Mapping[str, object]) -> None:
         """Timings and other facts that may differ between equal runs; merged into the side table."""
 
-    def facts_at(self, step: int) -> JournalFacts:
+    def facts_at(self, step: int) -> Facts:
         """Row count, chain head and cursor when the step was closed; step 0: before training."""
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -103,10 +105,12 @@ class Journal(Protocol):
     def reports(self) -> tuple[StepReport, ...]: ...
 
 
-class JournalFacts(Protocol):
-    """miniverl.record.journal.Facts, as the trainer sees it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """Who plays which part: objects of this process, or proxies of actors."""
 
-    rows: int
-    chain_head: str
-    cursor: int
-    lease: int
+    trainer: Trainer
+    rollout: Rollout
+    teacher: Teacher
+    rewards: Rewards
+    journal: Journal

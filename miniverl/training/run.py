@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from miniverl.contract.event import STEP, Event
+from miniverl.contract.event import EVALUATION, STEP, Event
 from miniverl.contract.report import StepReport
 from miniverl.metrics import declared
 from miniverl.metrics.sinks import Metrics
 from miniverl.plan.plan import Plan, Step
 from miniverl.training.checkpoints import Checkpoints
-from miniverl.training.evaluate import Evaluator
+from miniverl.training.evaluate import Evaluator, described
 from miniverl.training.gather import Gather
-from miniverl.training.roles import Journal, Rewards, Rollout, Teacher, Trainer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
-    """Who plays which part: objects of this process, or proxies of actors."""
-
-    trainer: Trainer
-    rollout: Rollout
-    teacher: Teacher
-    rewards: Rewards
-    journal: Journal
+from miniverl.training.roles import Roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +47,21 @@ class Run:
             yield step
 
     def evaluate_if_due(self, step: int) -> None:
-        roles = self.roles
-        self.evaluator.run_if_due(
-            step, trainer=roles.trainer, rollout=roles.rollout, teacher=roles.teacher, journal=roles.journal,
-            say=self.say,
-        )  # fmt: skip
+        with self.clock.apart(declared.TIME_EVALUATE.name):
+            for evaluation in self.evaluator.run_if_due(step, self.roles):
+                self.metrics.evaluated(evaluation)
+                self.say(Event(kind=EVALUATION, text=described(evaluation), step=step,
+                               values={"accuracy": evaluation.accuracy, "n": float(evaluation.n)}))  # fmt: skip
+
+    def save_if_due(self, step: int) -> None:
+        with self.clock.apart(declared.TIME_SAVE.name):
+            self.checkpoints.save_if_due(step)
 
     def log(self, report: StepReport) -> None:
-        """Console, metrics.jsonl and W&B; what may differ between equal runs goes to the journal's side table."""
-        side = {declared.TIME_STEP.name: self.clock.lap(), **self.roles.rollout.metrics()}
+        """Console, metrics.jsonl and W&B; what may differ between equal runs goes to the journal's side table too."""
+        side = {**self.clock.times(), **self.roles.rollout.metrics()}
         self.roles.journal.note(report.step, side)
-        self.metrics.log(report.step, report.metrics)
+        self.metrics.log(report.step, {**report.metrics, **self.clock.times()})
         total = self.plan.schedule.total_training_steps
         self.say(Event(kind=STEP, text=f"step {report.step}", step=report.step, total=total,
                        values={**report.metrics, **side}))  # fmt: skip
@@ -78,13 +72,22 @@ class Run:
 
 
 class Clock:
-    """Seconds since the step at hand began."""
+    """Seconds of the step at hand; what is measured apart is not counted into the step."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
+        self.start()
 
     def start(self) -> None:
         self._began = time.monotonic()
+        self._apart: dict[str, float] = {}
 
-    def lap(self) -> float:
-        return time.monotonic() - self._began
+    @contextmanager
+    def apart(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self._apart[name] = time.monotonic() - began
+
+    def times(self) -> dict[str, float]:
+        """By metric name."""
+        whole = time.monotonic() - self._began
+        return {**self._apart, declared.TIME_STEP.name: whole - sum(self._apart.values())}

@@ -20,12 +20,15 @@ class Tally:
         self._token: dict[str, torch.Tensor | float] = defaultdict(float)
         self._largest: dict[str, torch.Tensor] = {}
         self._lengths: list[int] = []
-        self._groups = self._prompts = self._cut = 0
+        self._groups = self._cut = 0
         self._prompt_digests: set[str] = set()
+        self._weights = 0.0
         self.denominator = 0.0
+        """Sum of the rows' shares; what the gradient is divided by."""
 
-    def add_loss(self, sums: Mapping[str, torch.Tensor]) -> None:
-        """Sums that carry the reduction's weights."""
+    def add_loss(self, sums: Mapping[str, torch.Tensor], weights: torch.Tensor) -> None:
+        """Sums over a chunk of positions, each value times the position's weight; [C] weights."""
+        self._weights += float(weights.sum())
         for name, value in sums.items():
             self._weighted[name] = self._weighted[name] + value.detach().double()
 
@@ -49,10 +52,11 @@ class Tally:
         self._cut += sum(reason == "length" for group in parcel.kept for reason in group.stop_reasons)
 
     def metrics(self) -> dict[str, float]:
-        """By declared name: weighted sums over the denominator, token sums over the tokens, the rest as it is."""
+        """By declared name, each reduced as it is declared."""
+        divisors = {"objective": self.denominator, "token_mean": self._weights}
         tokens, rows = sum(self._lengths), len(self._lengths)
         return {
-            **{name: float(value) / self.denominator for name, value in self._weighted.items()},
+            **{name: float(value) / divisors[declared.BY_NAME[name].reduce] for name, value in self._weighted.items()},
             **{name: float(value) / tokens for name, value in self._token.items()},
             **{name: float(value) for name, value in self._largest.items()},
             declared.RESPONSE_LENGTH_MEAN.name: tokens / rows,

@@ -43,7 +43,7 @@ class ModelTeacher:
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         if not all(np.isfinite(column.max(initial=0.0)) for column in columns.values()):
             raise TrainingError(
-                "models.teacher", value=self._plan.model.id, problem=f"its log-probs in step {parcel.step} are not finite",
+                "models.teacher", value=self._plan.model.id, problem=f"log-probs of step {parcel.step} are not finite",
                 fix="check the teacher's weights and dtype",
             )  # fmt: skip
         return TeacherTargets(
@@ -90,9 +90,7 @@ class ModelTeacher:
         )
         policy = Policy(snapshot=self._snapshot(), tensors={})
         engine.synchronize(policy)
-        requests = requests_for(
-            list(enumerate(prompts)), policy.snapshot, samples=1, sampling=sampling, run_seed=0
-        )
+        requests = requests_for(list(enumerate(prompts)), policy.snapshot, samples=1, sampling=sampling, run_seed=0)
         groups = tuple(sorted(engine.generate(requests), key=lambda group: group.cursor))
         engine.close()
         return groups

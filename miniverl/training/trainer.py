@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-
 import transformers
+
 from miniverl.contract.canonical import tensors_digest
 from miniverl.contract.parcel import Parcel
 from miniverl.contract.policy import Policy, PolicySnapshot
@@ -23,11 +23,11 @@ from miniverl.models.load import load_base, torch_dtype
 from miniverl.models.logprobs import chunks, logps_of, response_hidden
 from miniverl.plan.plan import TrainerPlan
 from miniverl.record.checkpoint import read_checkpoint, write_checkpoint
+from miniverl.record.facts import Facts
 from miniverl.seeds import derive_seed
 from miniverl.training.objective import Objective, Positions
 from miniverl.training.optimizer import Optimizer
 from miniverl.training.packer import MicroBatch, micro_batches
-from miniverl.training.roles import JournalFacts
 from miniverl.training.schedule import learning_rate
 from miniverl.training.tally import Tally
 
@@ -50,7 +50,7 @@ class PolicyTrainer:
         self._objective = Objective(plan.objective)
         self._version = self._updates = 0
         self._report: StepReport | None = None
-        self._forget()
+        self._adopt()
 
     def restore(self, folder: str | None) -> None:
         if folder is None:
@@ -58,9 +58,10 @@ class PolicyTrainer:
         tensors, manifest = read_checkpoint(Path(folder))
         adapter.write(self._module, tensors[ADAPTER_FILE])
         self._optimizer.restore(tensors[OPTIMIZER_FILE])
-        self._version, self._updates = manifest["step"], manifest["metadata"]["updates"]
+        self._version, self._updates = manifest.step, manifest.metadata["updates"]
         self._report = None
-        if self._tensor_digest() != manifest["metadata"]["tensor_digest"]:
+        self._adopt()
+        if self._tensor_digest != manifest.metadata["tensor_digest"]:
             raise RecordError(
                 "checkpoint", value=folder, problem="its tensors are not the ones its manifest names",
                 fix="remove the folder; the run continues from the checkpoint before it",
@@ -75,7 +76,7 @@ class PolicyTrainer:
             model_revision=model.revision,
             tokenizer_digest=model.tokenizer_digest,
             adapter_manifest=adapter.manifest_digest(model, list(tensors)),
-            tensor_digest=tensors_digest(tensors),
+            tensor_digest=self._tensor_digest,
             base_digest=self._base_digest,
             dtype=model.dtype,
             quantization=model.quantization,
@@ -94,7 +95,7 @@ class PolicyTrainer:
         """Raises IdentityError for groups of another policy, TrainingError for targets that do not fit the parcel."""
         if targets is None:
             raise TrainingError(
-                "teacher", value=None, problem=f"no targets for step {parcel.step}: a teacher without signal teaches nothing",
+                "teacher", value=None, problem=f"step {parcel.step}: a teacher without signal teaches nothing",
                 fix="check the teacher's log",
             )  # fmt: skip
         self._refuse_other_policies(parcel)
@@ -111,36 +112,41 @@ class PolicyTrainer:
         norm, done = self._optimizer.apply(step, denominator=self._tally.denominator)
         self._version += 1
         self._updates += done
+        metrics = {
+            **self._tally.metrics(),
+            declared.GRAD_NORM.name: norm,
+            declared.LEARNING_RATE.name: learning_rate(self._plan.optim, step),
+            declared.SKIPPED_UPDATES.name: float(not done),
+        }
+        self._adopt()
         self._report = StepReport(
             step=step,
             updates=self._updates,
             skipped=int(not done),
-            tensor_digest=self._tensor_digest(),
-            metrics={
-                **self._tally.metrics(),
-                declared.GRAD_NORM.name: norm,
-                declared.LEARNING_RATE.name: learning_rate(self._plan.optim, step),
-                declared.SKIPPED_UPDATES.name: float(not done),
-            },
+            tensor_digest=self._tensor_digest,
+            metrics=metrics,
         )
-        self._forget()
         return self._report
 
-    def save(self, step: int, facts: JournalFacts, scheduled: bool) -> Checkpoint:
+    def save(self, step: int, facts: Facts, scheduled: bool) -> Checkpoint:
         assert step == self._version, f"step {step} is not what version {self._version} can save"
         return write_checkpoint(
             self._run_dir,
             step=step,
-            lease=facts.lease,
             facts=facts,
             tensors={ADAPTER_FILE: adapter.read(self._module), OPTIMIZER_FILE: self._optimizer.state()},
-            metadata={"updates": self._updates, "tensor_digest": self._tensor_digest()},
+            metadata={"updates": self._updates, "tensor_digest": self._tensor_digest},
             scheduled=scheduled,
         )
 
     def export(self, folder: str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         adapter.export(self._module, self._plan.model, Path(folder))
+
+    def _adopt(self) -> None:
+        """Whatever the weights are now is the policy in force."""
+        self._tensor_digest = tensors_digest(adapter.read(self._module))
+        self._forget()
 
     def _forget(self) -> None:
         self._optimizer.zero()
@@ -149,7 +155,7 @@ class PolicyTrainer:
         self._passes = 0
 
     def _backward(self, batch: MicroBatch, targets: TeacherTargets) -> None:
-        """Hidden states once, the LM head in chunks: each chunk goes back to a leaf, the leaf once through the model."""
+        """The LM head in chunks: each chunk goes back to a leaf, the leaf once through the model."""
         hidden_NH, ids_N = self._forward(batch)
         leaf_NH = hidden_NH.detach().requires_grad_()
         rows = weights(self._objective.plan.loss_agg_mode, batch.lengths, horizon=self._objective.plan.horizon)
@@ -168,7 +174,7 @@ class PolicyTrainer:
             )  # fmt: skip
             loss = self._objective.loss(positions, targets)
             loss.total.backward()
-            self._tally.add_loss(loss.metrics)
+            self._tally.add_loss(loss.metrics, positions.weights_C)
             self._tally.add_positions(positions, None if rollout_N is None else rollout_N[chunk].to(ids_N.device))
         hidden_NH.backward(leaf_NH.grad)
         self._tally.denominator += float(rows.share.sum())
@@ -182,16 +188,9 @@ class PolicyTrainer:
         with torch.autocast(self._module.device.type, dtype=dtype, enabled=masters):
             return response_hidden(self._module, batch.rows)
 
-    def _tensor_digest(self) -> str:
-        return tensors_digest(adapter.read(self._module))
-
     def _refuse_other_policies(self, parcel: Parcel) -> None:
-        if self._report is not None:
-            current = self._report.tensor_digest
-        else:
-            current = self._tensor_digest()
         for group in parcel.groups:
-            if (group.policy_version, group.tensor_digest) != (self._version, current):
+            if (group.policy_version, group.tensor_digest) != (self._version, self._tensor_digest):
                 raise IdentityError(
                     f"group {group.id}", value=group.policy_version,
                     problem=f"was drawn by another policy than version {self._version}",
@@ -203,8 +202,9 @@ class PolicyTrainer:
         temperature = self._objective.plan.temperature
         if (targets.group_ids, targets.positions, targets.temperature) != (ids, parcel.response_tokens, temperature):
             raise TrainingError(
-                "teacher.targets", value=(len(targets.group_ids), targets.positions, targets.temperature),
-                problem=f"the parcel has {len(ids)} groups, {parcel.response_tokens} positions, temperature {temperature}",
+                "teacher.targets (groups, positions, temperature)",
+                value=(len(targets.group_ids), targets.positions, targets.temperature),
+                problem=f"the parcel has {(len(ids), parcel.response_tokens, temperature)}",
                 fix="score every kept response token of the parcel, in order",
             )  # fmt: skip
 

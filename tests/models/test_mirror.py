@@ -61,7 +61,7 @@ def test_bytes_that_are_not_the_ones_named_are_refused(model_plan):
     _, policy = trained(model_plan())
     name = next(iter(policy.tensors))
     spoiled = dataclasses.replace(policy, tensors={**policy.tensors, name: policy.tensors[name] + 1e-6})
-    with pytest.raises(IdentityError, match="policy.tensors"):
+    with pytest.raises(IdentityError, match=r"policy\.tensors"):
         Mirror(model_plan(), device=CPU).load(spoiled)
 
 
