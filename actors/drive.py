@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from actors.address import knock
 from actors.environment import named_address, ray_settings
 from miniverl.contract.event import NOTE, Event
-from miniverl.errors import RoleError
+from miniverl.errors import RecordError, RoleError
 from miniverl.plan.plan import Plan
 from miniverl.record.files import write_atomically
 from miniverl.record.rundir import RunDirectory
@@ -26,6 +26,7 @@ def run_over_actors(plan: Plan, *, say: Say) -> None:
     Raises Stopped after a first SIGINT (the last closed step is in a checkpoint), KeyboardInterrupt after a second,
     SystemExit after SIGTERM, RoleError for a lost role, or what a role raised.
     """
+    _refuse_unless_resumable(plan)
     _settle_environment(plan)
     from actors.cluster import Cluster
     from actors.interrupts import Interrupts
@@ -45,6 +46,24 @@ def run_over_actors(plan: Plan, *, say: Say) -> None:
             raise
         finally:
             cluster.kill()
+
+
+def _refuse_unless_resumable(plan: Plan) -> None:
+    """``run.resume: never`` forbids a directory that holds a run."""
+    if plan.resume == "never" and holds_run(plan.run_dir):
+        raise RecordError(
+            plan.run_dir, problem="holds a run, and run.resume is never",
+            fix="set another run.dir, or run.resume=auto to continue it",
+        )  # fmt: skip
+
+
+def holds_run(run_dir: str) -> bool:
+    """Whether a run was started in the directory."""
+    try:
+        RunDirectory.existing(run_dir)
+    except RecordError:
+        return False
+    return True
 
 
 def _settle_environment(plan: Plan) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ray
+from ray._private import worker as driver
 
 from actors.address import dead
 from actors.environment import named_address
@@ -29,7 +30,7 @@ def ray_session(plan: Plan) -> Iterator[bool]:
     if ray.is_initialized():  # by a notebook: its Ray serves as well, and stays
         yield False
         return
-    logging.getLogger("ray").setLevel(logging.ERROR)
+    _quieten()
     named = named_address(plan, os.environ)
     if named is not None:
         _attach(*named, namespace=namespace(plan))
@@ -39,6 +40,13 @@ def ray_session(plan: Plan) -> Iterator[bool]:
         yield named is None
     finally:
         ray.shutdown()
+
+
+def _quieten() -> None:
+    """Ray prints what it knows of a dead worker into stdout, where our figures go, and has no switch for it. The
+    driver says it in a line of its own; Ray's logs keep the rest."""
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    driver.print_to_stdstream = lambda *args, **options: None
 
 
 def namespace(plan: Plan) -> str:

@@ -34,3 +34,5 @@ for name in ("RAY_ADDRESS", "WANDB_API_KEY", "WANDB_RUN_ID", "FORCE_COLOR", "PYT
 # The same examples on every machine, and no deadline: a busy machine is not a failure.
 settings.register_profile("house", derandomize=True, deadline=None, database=None)
 settings.load_profile("house")
+
+from tests.ray_cluster import attached, shared_ray  # noqa: E402, F401  fixtures, once a session

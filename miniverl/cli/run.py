@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from miniverl.errors import RecordError, Stopped
+from miniverl.errors import Stopped
 
 if TYPE_CHECKING:
     from miniverl.plan.plan import Plan
@@ -69,7 +69,7 @@ def perform(plan: Plan, console: Console, *, dry_run: bool = False) -> dict[str,
     if dry_run:
         return None
     began = time.monotonic()
-    if refuse_or_find(plan):
+    if is_finished(plan):
         say_line(console, f"this run is finished already; start anew with another -o DIR, or remove {plan.run_dir}")
     else:
         _train(plan, console)
@@ -80,20 +80,13 @@ def perform(plan: Plan, console: Console, *, dry_run: bool = False) -> dict[str,
     return facts
 
 
-def refuse_or_find(plan: Plan) -> bool:
-    """Whether the run directory holds this very run, finished. Raises RecordError when ``run.resume`` is never."""
-    from miniverl.record.rundir import RunDirectory
+def is_finished(plan: Plan) -> bool:
+    """Whether the run directory holds this very run, done to the last step of the plan."""
+    from actors.drive import holds_run
     from miniverl.report.inspect import FINISHED, inspect_run
 
-    try:
-        RunDirectory.existing(plan.run_dir)
-    except RecordError:
+    if plan.resume != "auto" or not holds_run(plan.run_dir):
         return False
-    if plan.resume == "never":
-        raise RecordError(
-            plan.run_dir, problem="holds a run, and run.resume is never",
-            fix="set another run.dir, or run.resume=auto to continue",
-        )  # fmt: skip
     facts = inspect_run(plan.run_dir)
     done = facts["steps"]["done"] >= plan.schedule.total_training_steps
     return done and facts["state"] == FINISHED and facts["digests"]["experiment"] == plan.experiment
