@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
-from importlib.resources import files
 from pathlib import Path
 
 from huggingface_hub import constants
 
-from miniverl.errors import ConfigError, ModelError
-
-PACKAGED = "miniverl://"
-"""What a model or a data file that travels with the package is called by."""
+from miniverl.data.packaged import is_resource, resource
+from miniverl.errors import ModelError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +24,8 @@ class Located:
 
 def locate_model(name: str, *, field: str) -> Located:
     """The folder of a model: packaged, a path (``~`` is home), or the hub's local cache. ModelError if none of them."""
-    if name.startswith(PACKAGED):
-        return Located(path=_packaged(name, field=field), commit=None)
+    if is_resource(name):
+        return Located(path=resource(name, field=field), commit=None)
     folder = Path(name).expanduser()
     if folder.is_dir():
         return Located(path=folder.resolve(), commit=None)
@@ -47,27 +43,9 @@ def locate_model(name: str, *, field: str) -> Located:
 
 def locate_file(name: str, *, field: str) -> Path:
     """The absolute path of a data file, packaged or not; whether it can be read is for its reader to say."""
-    if name.startswith(PACKAGED):
-        return _packaged(name, field=field)
+    if is_resource(name):
+        return resource(name, field=field)
     return Path(name).expanduser().absolute()
-
-
-def _packaged(name: str, *, field: str) -> Path:
-    root = Path(str(files("miniverl.assets"))).resolve()
-    path = root / name.removeprefix(PACKAGED)
-    if path.resolve().is_relative_to(root) and (path.is_file() or (path / "config.json").is_file()):
-        return path
-    carried = [
-        PACKAGED + found.relative_to(root).as_posix()
-        for found in (*(config.parent for config in root.rglob("config.json")), *root.rglob("*.parquet"))
-    ]
-    close = get_close_matches(name, carried, n=1)
-    raise ConfigError(
-        field,
-        value=name,
-        problem="does not come with the package",
-        fix=f"did you mean {close[0]}?" if close else f"write one of {', '.join(sorted(carried))}, or a path",
-    )
 
 
 def _cached(name: str) -> Located | None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from miniverl.data.packaged import resource
 from miniverl.data.prompts import file_sha256, read_prompts
 from miniverl.data.template import ChatTemplate
 from miniverl.errors import DataError
-from miniverl.models.tiny import resource
 
 
 @pytest.fixture(scope="module")

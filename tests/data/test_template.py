@@ -9,9 +9,9 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import AutoTokenizer
 
+from miniverl.data.packaged import resource
 from miniverl.data.template import ChatTemplate
 from miniverl.errors import DataError, ModelError
-from miniverl.models.tiny import resource
 
 CHATML = """{%- for message in messages %}
     {%- if loop.first and message.role != 'system' %}

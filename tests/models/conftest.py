@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from miniverl.models.tiny import resource
+from miniverl.data.packaged import resource
 from miniverl.plan.plan import LoraPlan, ModelPlan
 
 LORA = LoraPlan(r=8, lora_alpha=16, lora_dropout=0.0, target_modules="all-linear")

@@ -54,10 +54,5 @@ def test_the_packaged_pair_and_its_data_are_found():
 
 
 def test_a_misspelt_packaged_name_gets_the_nearest():
-    with pytest.raises(ConfigError, match="did you mean miniverl://tiny-student"):
+    with pytest.raises(ConfigError, match=r"models\.student\.id = .*did you mean miniverl://tiny-student"):
         locate_model("miniverl://tiny-studnet", field=FIELD)
-
-
-def test_a_packaged_name_does_not_leave_the_package():
-    with pytest.raises(ConfigError, match="does not come with the package"):
-        locate_file("miniverl://../errors.py", field="data.train_files")

@@ -5,8 +5,8 @@ import pytest
 
 from miniverl.contract.prompt import Prompt
 from miniverl.contract.request import Sampling
+from miniverl.data.packaged import resource
 from miniverl.data.template import ChatTemplate
-from miniverl.models.tiny import resource
 from miniverl.training.teacher import ModelTeacher
 from miniverl.training.trainer import PolicyTrainer
 

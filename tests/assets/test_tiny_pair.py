@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,41 +12,16 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from miniverl.data import sums
+from miniverl.data.packaged import resource
 from miniverl.data.prompts import read_prompts
 from miniverl.data.template import ChatTemplate
-from miniverl.errors import ConfigError
-from miniverl.models.tiny import RESOURCES, is_resource, resource
 
 TEACHER, STUDENT = "miniverl://tiny-teacher", "miniverl://tiny-student"
-
-
-@pytest.mark.parametrize("name", RESOURCES)
-def test_everything_that_is_named_is_packaged(name):
-    assert is_resource(name)
-    path = resource(name)
-    assert path.is_absolute() and (path.is_file() if name.endswith(".parquet") else path.is_dir())
 
 
 def test_the_whole_embedded_default_stays_under_eight_megabytes():
     files = [path for path in resource(TEACHER).parent.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 8_000_000
-
-
-@pytest.mark.parametrize("name", ["/models/qwen", "Qwen/Qwen3-0.6B", "tiny-teacher"])
-def test_other_names_are_no_resources(name):
-    assert not is_resource(name)
-
-
-def test_an_unknown_resource_lists_the_known_ones_and_the_nearest():
-    with pytest.raises(ConfigError) as refusal:
-        resource("miniverl://tiny-teecher")
-    assert all(name in refusal.value.problem for name in RESOURCES)
-    assert refusal.value.fix == f"did you mean {TEACHER}?"
-
-
-def test_finding_the_packaged_files_needs_no_torch():
-    code = "import sys, miniverl.models.tiny as t; t.resource(t.RESOURCES[0]); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_files_share_no_sum_and_lie_in_their_buckets():
