@@ -10,6 +10,7 @@ import torch
 from peft import LoraConfig, inject_adapter_in_model
 from safetensors.numpy import save_file
 from torch import nn
+from transformers import PreTrainedModel
 
 from miniverl.contract.canonical import json_digest
 from miniverl.errors import IdentityError, ModelError
@@ -20,7 +21,7 @@ NAME = "default"
 """peft's name of the only adapter."""
 
 
-def attach_lora(module: nn.Module, plan: LoraPlan, *, seed: int) -> nn.Module:
+def attach_lora(module: PreTrainedModel, plan: LoraPlan, *, seed: int) -> PreTrainedModel:
     """Injects fp32 LoRA layers, B = 0, A drawn from ``seed`` (LoRA, Hu et al. 2021, section 4.1).
 
     The layers are injected, not wrapped around: the module keeps its class, so engines call it as they would the base.
@@ -39,7 +40,7 @@ def attach_lora(module: nn.Module, plan: LoraPlan, *, seed: int) -> nn.Module:
     return module
 
 
-def attach(module: nn.Module, plan: ModelPlan, *, seed: int) -> nn.Module:
+def attach(module: PreTrainedModel, plan: ModelPlan, *, seed: int) -> PreTrainedModel:
     """Makes ``module`` trainable as the plan says: LoRA, or every weight in fp32 (the master weights)."""
     if plan.lora is not None:
         return attach_lora(module, plan.lora, seed=seed)
@@ -82,7 +83,7 @@ def manifest_digest(plan: ModelPlan, names: list[str]) -> str:
     return json_digest({"lora": plan.lora, "names": names})
 
 
-def export(module: nn.Module, plan: ModelPlan, folder: Path) -> None:
+def export(module: PreTrainedModel, plan: ModelPlan, folder: Path) -> None:
     """Writes a folder that peft (LoRA) or transformers (full weights) loads as it is."""
     if plan.lora is None:
         module.save_pretrained(folder)

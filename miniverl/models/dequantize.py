@@ -8,6 +8,7 @@ import bitsandbytes
 import numpy as np
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from miniverl.contract.canonical import tensors_digest
 
@@ -25,7 +26,7 @@ def dequantized(layer: bitsandbytes.nn.Linear4bit) -> torch.Tensor:
     return bitsandbytes.functional.dequantize_4bit(weight.data, weight.quant_state)
 
 
-def dequantize(module: nn.Module) -> nn.Module:
+def dequantize(module: PreTrainedModel) -> PreTrainedModel:
     """Replaces every 4-bit layer by a plain one with the dequantized weights. The module is changed and returned."""
     for name, layer in list(quantized_layers(module)):
         plain = nn.Linear(layer.in_features, layer.out_features, bias=layer.bias is not None, device="meta")
@@ -49,7 +50,7 @@ def dequantized_digest(module: nn.Module) -> str:
     return _digest((name, dequantized(layer)) for name, layer in quantized_layers(module))
 
 
-def plain_digest(module: nn.Module, names: frozenset[str]) -> str:
+def plain_digest(module: PreTrainedModel, names: frozenset[str]) -> str:
     """The same digest, taken over the plain layers that ``dequantize`` put in their place."""
     return _digest((name, module.get_submodule(name).weight) for name in sorted(names))
 

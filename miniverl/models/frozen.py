@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn
+from transformers import PreTrainedModel
 
 from miniverl.contract.policy import Policy
 
@@ -10,7 +10,7 @@ from miniverl.contract.policy import Policy
 class FrozenModel:
     """The teacher's weights behind the interface that engines sample from; no policy changes them."""
 
-    def __init__(self, module: nn.Module, *, vocabulary: int) -> None:
+    def __init__(self, module: PreTrainedModel, *, vocabulary: int) -> None:
         self.module = module
         self.vocabulary = vocabulary
 

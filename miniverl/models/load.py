@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from torch import nn
-from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from miniverl.errors import ModelError
@@ -15,7 +14,7 @@ from miniverl.plan.plan import ModelPlan
 transformers_logging.disable_progress_bar()
 
 
-def load_base(plan: ModelPlan, *, device: torch.device) -> nn.Module:
+def load_base(plan: ModelPlan, *, device: torch.device) -> PreTrainedModel:
     """The model of ``plan`` on ``device``: frozen, in eval mode, NF4 where the plan says so.
 
     On a CPU every product is computed in float32: bf16 products are several times slower there, and NF4's own

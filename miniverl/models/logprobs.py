@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class ResponseRows:
         return rows, torch.cat(spans)
 
 
-def response_hidden(module: nn.Module, rows: ResponseRows) -> tuple[torch.Tensor, torch.Tensor]:
+def response_hidden(module: PreTrainedModel, rows: ResponseRows) -> tuple[torch.Tensor, torch.Tensor]:
     """Hidden states that predict each response token, [N, H], and those tokens' ids, [N]."""
     device = module.get_input_embeddings().weight.device
     ids_BL = rows.ids_BL.to(device)
@@ -40,7 +40,7 @@ def response_hidden(module: nn.Module, rows: ResponseRows) -> tuple[torch.Tensor
     return hidden_BLH[row, column - 1], ids_BL[row, column]
 
 
-def logps_of(module: nn.Module, hidden_CH: torch.Tensor, *, vocabulary: int, temperature: float) -> torch.Tensor:
+def logps_of(module: PreTrainedModel, hidden_CH: torch.Tensor, *, vocabulary: int, temperature: float) -> torch.Tensor:
     """float32 [C, V]; log-softmax of logits / temperature over the ids the tokenizer can produce.
 
     LM head and softmax are float32 whatever the model computes in, here as in the engines.

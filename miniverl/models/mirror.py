@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from transformers import PreTrainedModel
 
 from miniverl.contract.policy import Policy
 from miniverl.errors import IdentityError
@@ -25,7 +25,7 @@ class Mirror:
         quantized = frozenset(name for name, _ in quantized_layers(module))
         module = dequantize(module) if quantized else module
         self.base_digest = plain_digest(module, quantized)
-        self.module: nn.Module = adapter.attach(module, plan, seed=0).eval()
+        self.module: PreTrainedModel = adapter.attach(module, plan, seed=0).eval()
         self.vocabulary = plan.vocabulary
         self._compute_dtype = torch_dtype(plan.dtype)
         self._full = plan.lora is None

@@ -30,8 +30,7 @@ class Evaluator:
             return
         recorded = {(known.subject, known.step) for known in roles.journal.evaluations()}
         if (TEACHER, 0) not in recorded:
-            answers = roles.teacher.evaluate(self._prompts, self._sampling)
-            yield self._record(TEACHER, 0, "", answers, roles)
+            yield self._record(TEACHER, 0, "", roles.teacher.evaluate(self._prompts, self._sampling), roles)
         if (STUDENT, step) not in recorded:
             policy = roles.trainer.policy()
             roles.rollout.synchronize(policy)

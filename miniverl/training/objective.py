@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from miniverl.contract.targets import TeacherTargets
@@ -52,14 +53,16 @@ class Objective:
 
 
 def _gkd(plan: ObjectivePlan, positions: Positions, targets: TeacherTargets) -> Loss:
-    shape = {"divergence": plan.divergence, "jsd_beta": plan.jsd_beta}
     if targets.exact is not None:
-        loss = gkd(positions.logps_CV, _rows(targets.exact, positions), positions.weights_C, **shape)
+        teacher = _rows(targets.exact, positions)
+        loss = gkd(positions.logps_CV, teacher, positions.weights_C, divergence=plan.divergence, jsd_beta=plan.jsd_beta)
         return Loss(total=loss.total, metrics={declared.DISTILLATION_LOSS.name: loss.total})
     assert targets.top_ids is not None and targets.top_logps is not None and targets.tail is not None
     teacher = cells_from_top(_rows(targets.top_logps, positions), _rows(targets.tail, positions))
-    top_ids = _rows(targets.top_ids, positions)
-    loss = gkd_topk(positions.logps_CV, top_ids, teacher, positions.weights_C, **shape)
+    loss = gkd_topk(
+        positions.logps_CV, _rows(targets.top_ids, positions), teacher, positions.weights_C,
+        divergence=plan.divergence, jsd_beta=plan.jsd_beta,
+    )  # fmt: skip
     return Loss(
         total=loss.total,
         metrics={
@@ -83,7 +86,7 @@ def _sampled_k1(plan: ObjectivePlan, positions: Positions, targets: TeacherTarge
     )
 
 
-def _rows(column, positions: Positions) -> torch.Tensor:
+def _rows(column: np.ndarray, positions: Positions) -> torch.Tensor:
     """The chunk's rows of a target column, on the student's device; a copy, for what came through Ray is read-only."""
     return torch.tensor(column[positions.where], device=positions.ids_C.device)
 
