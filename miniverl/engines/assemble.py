@@ -49,8 +49,8 @@ def assemble(
         seeds=np.array([request.seed for request in requests], np.int64),
         lengths=np.array([len(s.tokens) for s in samples], np.int32),
         token_ids=_padded([s.tokens for s in samples], np.int32),
-        logps=_padded([s.logps for s in samples], np.float32),
-        behaviour_logps=_padded([s.behaviour_logps for s in samples], np.float32),
+        logps=_padded_scores([s.logps for s in samples]),
+        behaviour_logps=_padded_scores([s.behaviour_logps for s in samples]),
         temperature=sampling.scoring_temperature,
         stop_reasons=tuple("length" if stop is None else "stop_token" for stop in stops),
         stop_matches=tuple("" if stop is None else str(stop) for stop in stops),
@@ -58,11 +58,15 @@ def assemble(
     )
 
 
-def _padded(rows: Sequence[np.ndarray | None], dtype: type) -> np.ndarray | None:
-    """[n, T] with zeros beyond each row's end; None when a row is missing."""
-    if any(row is None for row in rows):
-        return None
-    table = np.zeros((len(rows), max(len(row) for row in rows)), dtype)
+def _padded(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    """[n, T] with zeros beyond each row's end."""
+    table: np.ndarray = np.zeros((len(rows), max(len(row) for row in rows)), dtype)
     for line, row in zip(table, rows, strict=True):
         line[: len(row)] = row
     return table
+
+
+def _padded_scores(rows: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """float32 [n, T]; None when the scores were not asked for."""
+    given = [row for row in rows if row is not None]
+    return _padded(given, np.float32) if given else None

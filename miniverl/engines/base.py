@@ -51,7 +51,7 @@ class Engine(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def synchronize(self, policy: Policy) -> None:
-        """Requests of any other identity are refused from here on. Costs nothing when the policy is in force already."""
+        """Requests of any other identity are refused from here on. Free when the policy is in force already."""
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Iterator[Group]:
         """Complete groups, in the order they finish. Every check is done before the model runs and before this returns.

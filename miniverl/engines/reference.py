@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 import torch
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from miniverl.contract.group import Group
 from miniverl.contract.policy import Policy, PolicySnapshot
@@ -81,9 +84,9 @@ class ReferenceEngine(Lifecycle):
     @torch.inference_mode()
     def _log_softmax(self, ids: list[int], temperature: float) -> np.ndarray:
         """float32 [V]; log-probs of the token that follows ``ids``."""
-        module = self._model.module
+        module = cast(PreTrainedModel, self._model.module)
         output = module.get_decoder()(input_ids=torch.tensor([ids], device=self._device), use_cache=False)
-        weight = module.get_output_embeddings().weight
+        weight = cast(Tensor, module.get_output_embeddings().weight)
         logits = torch.nn.functional.linear(output.last_hidden_state[0, -1].float(), weight.float())
         return (logits[: self._model.vocabulary] / temperature).log_softmax(-1).cpu().numpy()
 

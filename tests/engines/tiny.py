@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
@@ -13,7 +15,7 @@ from miniverl.contract.request import GenerationRequest, Sampling, requests_for
 
 VOCABULARY = 45
 """Ids in use; the models have 48 rows in their heads."""
-STOP = 7
+STOPS = (7, 19, 30)
 
 ARCHITECTURES = {"qwen3": (Qwen3Config, Qwen3ForCausalLM), "llama": (LlamaConfig, LlamaForCausalLM)}
 
@@ -47,6 +49,7 @@ class TinyModel:
         self.loads += 1
 
 
+@cache
 def policy(architecture: str = "qwen3", *, version: int = 3, seed: int = 0) -> Policy:
     """Weights whose next-token distributions are neither flat nor peaked (about 2.5 of 3.8 nats)."""
     generator = torch.Generator().manual_seed(seed)
@@ -76,8 +79,8 @@ def prompts(*lengths: int, seed: int = 1) -> list[tuple[int, Prompt]]:
 def requests(
     *lengths: int, samples: int = 4, run_seed: int = 0, snapshot: PolicySnapshot | None = None, **sampling: object
 ) -> tuple[GenerationRequest, ...]:
-    """Requests for prompts of these lengths under the default policy; sampling defaults: T=1, 12 tokens, one stop id."""
-    defaults = {"temperature": 1.0, "max_new_tokens": 12, "stop_token_ids": (STOP,)}
+    """Requests for prompts of these lengths under the default policy; by default T=1, 12 tokens, three stop ids."""
+    defaults = {"temperature": 1.0, "max_new_tokens": 12, "stop_token_ids": STOPS}
     return requests_for(
         prompts(*lengths),
         snapshot or policy().snapshot,

@@ -32,7 +32,7 @@ class RowCache(Cache):
         super().__init__(layers=[])
         heads = config.num_key_value_heads
         size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self.length = aligned(length)
+        self.rows, self.length = rows, aligned(length)
         # Zeros, because a masked position still multiplies its value by zero, and stray memory may hold NaN.
         self._memory = torch.zeros(
             (config.num_hidden_layers, 2, rows, self.length, heads, size), dtype=dtype, device=device

@@ -5,40 +5,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from miniverl.engines.cached.cache import ALIGN, RowCache, aligned
 from miniverl.errors import ModelError
 
 CHUNK = 16 * ALIGN
-"""Positions of a prompt fed at once."""
+"""Most positions of a prompt fed at once. A chunk also reads this far from its own beginning, however short it is:
+attention splits its sums by the length read, and that must not depend on which prompts share the pass."""
 
 
 class Decoder:
     """An unmodified transformers model, called below its LM head. Made anew whenever the weights change."""
 
     def __init__(self, module: nn.Module, *, vocabulary: int) -> None:
-        head = module.get_output_embeddings()
+        model = cast(PreTrainedModel, module)
+        head = model.get_output_embeddings()
         if type(head) is not nn.Linear:
             raise ModelError(
                 "LM head", value=type(head).__name__, problem="is not a plain linear layer", fix="leave it untouched"
             )
-        self._model = module.get_decoder()
-        self._config = module.config
-        self._dtype, self._device = head.weight.dtype, head.weight.device
+        self._model = model.get_decoder()
+        self._config = model.config
+        self.vocabulary = vocabulary
+        self._dtype, self.device = head.weight.dtype, head.weight.device
         # Logits are float32 whatever the base computes in; the trainer does the same.
         self._head = head.weight[:vocabulary].float()
         self._bias = None if head.bias is None else head.bias[:vocabulary].float()
         self.passes = 0
 
     def cache(self, *, rows: int, length: int) -> RowCache:
-        return RowCache(self._config, rows=rows, length=length, dtype=self._dtype, device=self._device)
+        return RowCache(self._config, rows=rows, length=length, dtype=self._dtype, device=self.device)
 
     def logits(self, tokens: Tensor, positions: Tensor, *, cache: RowCache, length: int) -> Tensor:
-        """float32 [R, V]; feeds one token per row. ``tokens``, ``positions``: int64 [R]; ``length``: how far to read."""
+        """float32 [R, V]; feeds one token per row. ``tokens``, ``positions``: int64 [R]; reads up to ``length``."""
         hidden = self._feed(tokens[:, None], positions[:, None], cache=cache, length=length)
         return nn.functional.linear(hidden[:, -1].float(), self._head, self._bias)
 
@@ -53,12 +58,12 @@ class Decoder:
         table = np.zeros((len(prompts), length), np.int64)
         for line, ids in zip(table, prompts, strict=True):
             line[: len(ids) - 1] = ids[:-1]
-        ids_RQ = torch.from_numpy(table).to(self._device)
-        cache = self.cache(rows=len(prompts), length=length)
+        ids_RQ = torch.from_numpy(table).to(self.device)
+        cache = self.cache(rows=len(prompts), length=-(-length // CHUNK) * CHUNK)
         for begin in range(0, length, CHUNK):
             end = min(begin + CHUNK, length)
-            positions_RQ = torch.arange(begin, end, device=self._device).expand(len(prompts), -1)
-            self._feed(ids_RQ[:, begin:end], positions_RQ, cache=cache, length=end)
+            positions_RQ = torch.arange(begin, end, device=self.device).expand(len(prompts), -1)
+            self._feed(ids_RQ[:, begin:end], positions_RQ, cache=cache, length=begin + CHUNK)
         return cache
 
     def _feed(self, ids_RQ: Tensor, positions_RQ: Tensor, *, cache: RowCache, length: int) -> Tensor:

@@ -61,7 +61,7 @@ class _Live:
 
 
 class Scheduler(Generic[Prefix]):
-    """Slots are refilled at once; when nobody waits, the last live rows close the gaps, so that live rows come first."""
+    """Slots are refilled at once; when nobody waits, the last live rows close the gaps: live rows come first."""
 
     def __init__(
         self,

@@ -36,7 +36,9 @@ class Slots:
         self._logps = torch.zeros((rows, scores), device=device)
         self._behaviour = torch.zeros((rows, scores if sampling.truncates else 0), device=device)
 
-    def admit(self, slots: Sequence[int], *, tokens: Sequence[int], starts: Sequence[int], seeds: Sequence[int]) -> None:
+    def admit(
+        self, slots: Sequence[int], *, tokens: Sequence[int], starts: Sequence[int], seeds: Sequence[int]
+    ) -> None:
         """Starts samples: their last prompt tokens, the positions of those, and their seeds."""
         device = self.alive.device
         rows = torch.tensor(slots, device=device)
@@ -79,9 +81,9 @@ class Slots:
         """The finished responses in these slots."""
         rows = torch.tensor(slots, device=self.alive.device)
         lengths = self._written[rows].tolist()
-        tokens, logps, behaviour = (
-            table[rows].cpu().numpy() if table.shape[1] else None
-            for table in (self._tokens, self._logps, self._behaviour)
+        tokens = self._tokens[rows].cpu().numpy()
+        logps, behaviour = (
+            table[rows].cpu().numpy() if table.shape[1] else None for table in (self._logps, self._behaviour)
         )
         return [
             Sample(

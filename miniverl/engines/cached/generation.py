@@ -1,0 +1,109 @@
+"""This file holds Generation: the samples of one generate() call, from the queue to finished groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from miniverl.contract.request import GenerationRequest
+from miniverl.engines.cached.cache import RowCache, aligned
+from miniverl.engines.cached.decoder import Decoder
+from miniverl.engines.cached.sampler import Sampler
+from miniverl.engines.cached.scheduler import Admission, OpenGroup, Scheduler
+from miniverl.engines.cached.slots import Slots
+
+COUNTERS = (
+    "generated_tokens", "physical_batches", "prefills", "decode_steps", "row_steps", "seconds_prefill", "seconds_decode"
+)  # fmt: skip
+"""What a generation counts: tokens of finished samples, passes of the model, prompts prefilled, passes of one token
+per row, rows of those passes, and seconds."""
+
+
+class Generation:
+    """Queue, slots and key/value memory of one call. ``turn`` decodes a few tokens of every row.
+
+    ``stride``: tokens decoded between two looks at which rows have finished; changes nothing that is returned.
+    ``counts`` is the engine's, by name of ``COUNTERS``.
+    """
+
+    @torch.inference_mode()
+    def __init__(
+        self,
+        groups: Sequence[tuple[GenerationRequest, ...]],
+        *,
+        decoder: Decoder,
+        cache: RowCache,
+        stride: int,
+        counts: dict[str, float],
+    ) -> None:
+        sampling = groups[0][0].sampling
+        self._decoder, self._cache = decoder, cache
+        self._stride, self._counts = stride, counts
+        self._sampler = Sampler(sampling)
+        self._slots = Slots(sampling, rows=cache.rows, vocabulary=decoder.vocabulary, device=decoder.device)
+        self._scheduler: Scheduler[RowCache] = Scheduler(groups, slots=cache.rows, prefill=self._prefill)
+
+    @property
+    def unfinished(self) -> bool:
+        return self._scheduler.unfinished
+
+    @torch.inference_mode()
+    def turn(self) -> list[OpenGroup]:
+        """Fills free slots, decodes, and returns the groups that are complete now."""
+        self._admit(self._scheduler.refill())
+        if moves := self._scheduler.close_gaps():
+            self._cache.copy(self._cache, moves)
+            self._slots.move(moves)
+        start = perf_counter()
+        self._decode()
+        complete = self._collect()
+        self._counts["seconds_decode"] += perf_counter() - start
+        return complete
+
+    def _prefill(self, prompts: Sequence[np.ndarray]) -> RowCache:
+        start, passes = perf_counter(), self._decoder.passes
+        prefix = self._decoder.prefill(prompts)
+        self._counts["prefills"] += len(prompts)
+        self._counts["physical_batches"] += self._decoder.passes - passes
+        self._counts["seconds_prefill"] += perf_counter() - start
+        return prefix
+
+    def _admit(self, taken: Sequence[tuple[int, Admission[RowCache]]]) -> None:
+        """Samples take their slots, each with a copy of its prompt's keys and values."""
+        if not taken:
+            return
+        requests = [admission.request for _, admission in taken]
+        self._slots.admit(
+            [slot for slot, _ in taken],
+            tokens=[int(request.prompt.ids[-1]) for request in requests],
+            starts=[len(request.prompt.ids) - 1 for request in requests],
+            seeds=[request.seed for request in requests],
+        )
+        for prefix, members in groupby(taken, key=lambda pair: pair[1].prefix):
+            self._cache.copy(prefix, [(admission.row, slot) for slot, admission in members])
+
+    def _decode(self) -> None:
+        """A few tokens of every row; nothing comes back from the device in between."""
+        rows = self._scheduler.rows
+        length = min(aligned(self._scheduler.advance(self._stride)), self._cache.length)
+        for _ in range(self._stride):
+            tokens, positions, uniforms = self._slots.feed(rows)
+            logits = self._decoder.logits(tokens, positions, cache=self._cache, length=length)
+            self._slots.record(self._sampler(logits, uniforms))
+        self._counts["physical_batches"] += self._stride
+        self._counts["decode_steps"] += self._stride
+        self._counts["row_steps"] += self._stride * rows
+
+    def _collect(self) -> list[OpenGroup]:
+        """Takes finished samples out of their slots."""
+        alive = self._slots.alive.tolist()
+        finished = [slot for slot in self._scheduler.occupied() if not alive[slot]]
+        if not finished:
+            return []
+        samples = self._slots.read(finished)
+        self._counts["generated_tokens"] += sum(len(sample.tokens) for sample in samples)
+        return self._scheduler.finish(zip(finished, samples, strict=True))
