@@ -59,14 +59,15 @@ def attached(shared_ray: SharedRay) -> Iterator[SharedRay]:
 
 
 @contextlib.contextmanager
-def started(*words: str, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen]:
+def started(*words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> Iterator[subprocess.Popen]:
     """A process of a test, in a group of its own and with a user's environment: it finds the token by itself.
 
     Whatever is left of the group ends with the block.
     """
-    inherited = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
+    environment = {**os.environ, "PYTHONPATH": str(KEEPER.parents[1]), **(env or {})}
+    environment.pop("RAY_AUTH_MODE")
     process = subprocess.Popen(
-        words, env={**inherited, "PYTHONPATH": str(KEEPER.parents[1]), **(env or {})}, cwd=KEEPER.parents[1], text=True, start_new_session=True,
+        words, env=environment, cwd=cwd or KEEPER.parents[1], text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:

@@ -25,12 +25,12 @@ def test_a_directory_holds_a_run_once_it_was_started(begun, tmp_path):
 
 
 def test_resume_never_refuses_a_directory_with_a_run(begun):
-    with pytest.raises(RecordError, match="run.resume is never"):
+    with pytest.raises(RecordError, match=r"run\.resume is never"):
         run_over_actors(replace(begun, resume="never"), say=print)
 
 
 def test_a_dead_address_in_the_recipe_is_named_before_anything_is_written(plan, monkeypatch):
     monkeypatch.setattr("actors.address.CONNECT", 0.5)
-    with pytest.raises(RoleError, match="ray.address"):
+    with pytest.raises(RoleError, match=r"ray\.address"):
         run_over_actors(replace(plan, ray_address="127.0.0.1:1"), say=print)
     assert not Path(plan.run_dir).exists()
