@@ -38,7 +38,7 @@ class TeacherTargets:
             if value is not None:
                 object.__setattr__(self, name, frozen(value, np.int32 if name == "top_ids" else np.float32))
         filled = [self.exact is not None, self.top_ids is not None, self.sampled is not None]
-        if sum(filled) != 1 or (self.top_ids is None) != (self.tail is None):
+        if sum(filled) != 1 or len({column is None for column in (self.top_ids, self.top_logps, self.tail)}) != 1:
             raise ContractError("TeacherTargets", value=filled, problem="not exactly one representation", fix="a bug")
 
     @property
