@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from miniverl.contract.group import Group
 from miniverl.contract.parcel import KEPT, Parcel
-from miniverl.models.tiny import resource
+from miniverl.data.packaged import resource
 from miniverl.plan.compile import compile_plan
 from miniverl.plan.plan import (
     DeviceShare,
@@ -23,6 +24,7 @@ from miniverl.plan.plan import (
     TrainerPlan,
 )
 from miniverl.recipe.load import load_recipe
+from tests.finished import bytes_of, finish
 
 SHARE = DeviceShare(gpu=0.0, cpu=1.0, threads=1)
 
@@ -100,16 +102,25 @@ def _group(cursor: int, samples: int, snapshot, random: np.random.Generator) -> 
     )  # fmt: skip
 
 
+def small_plan(folder: Path, *overrides: str, recipe: str = "quickstart") -> Plan:
+    """The quickstart shrunk to four steps of eight prompts."""
+    small = (
+        "data.train_batch_size=8", "rollout.samples_per_prompt=2", "trainer.total_training_steps=4",
+        "trainer.save_freq=2", "trainer.test_freq=2", "trainer.val_prompts=16",
+        "trainer.ppo_max_token_len_per_gpu=96",
+    )  # fmt: skip
+    return compile_plan(load_recipe(recipe, [*small, f"run.dir={folder}", *overrides]))
+
+
 @pytest.fixture
 def plan_for(tmp_path) -> Callable[..., Plan]:
-    """The quickstart shrunk to four steps of eight prompts, in a run directory of its own."""
+    """The small run in a directory of its own."""
+    return lambda name="run", *overrides, **options: small_plan(tmp_path / name, *overrides, **options)
 
-    def make(name: str = "run", *overrides: str, recipe: str = "quickstart") -> Plan:
-        small = (
-            "data.train_batch_size=8", "rollout.samples_per_prompt=2", "trainer.total_training_steps=4",
-            "trainer.save_freq=2", "trainer.test_freq=2", "trainer.val_prompts=16",
-            "trainer.ppo_max_token_len_per_gpu=96",
-        )  # fmt: skip
-        return compile_plan(load_recipe(recipe, [*small, f"run.dir={tmp_path / name}", *overrides]))
 
-    return make
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory) -> dict[str, object]:
+    """What the small run ends with when nobody touches it."""
+    plan = small_plan(tmp_path_factory.mktemp("untouched"))
+    finish(plan)
+    return bytes_of(plan)

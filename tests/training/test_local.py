@@ -10,43 +10,12 @@ from pathlib import Path
 import pytest
 
 from miniverl.contract.event import EVALUATION, STEP
-from miniverl.errors import MiniverlError, RecordError, Stopped
+from miniverl.errors import RecordError, Stopped
 from miniverl.metrics import declared
-from miniverl.plan.plan import Plan
-from miniverl.record.reader import JournalReader
 from miniverl.training.assemble import assemble
 from miniverl.training.local import local_roles, run_locally
 from miniverl.training.loop import train
-from miniverl.training.roles import Roles
-
-
-def bytes_of(plan: Plan) -> dict[str, object]:
-    """What must be equal between equal runs: files of the last checkpoint, metrics and the journal's chain head."""
-    folder = Path(plan.run_dir)
-    last = max((folder / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
-    files = {path.name: path.read_bytes() for path in sorted(last.iterdir())}
-    journal = JournalReader.read_only(folder)
-    head = journal.facts().chain_head
-    journal.release()
-    return {
-        **files,
-        "chain": head,
-        "metrics": (folder / "metrics.jsonl").read_bytes(),
-        "final": (folder / "final" / "adapter_model.safetensors").read_bytes(),
-    }
-
-
-def finish(plan: Plan, **options) -> Roles:
-    roles = run_locally(plan, **options)
-    roles.journal.release()
-    return roles
-
-
-@pytest.fixture
-def untouched(plan_for):
-    plan = plan_for("untouched")
-    finish(plan)
-    return bytes_of(plan)
+from tests.finished import bytes_of, finish
 
 
 def test_the_same_run_twice_ends_with_the_same_bytes(plan_for, untouched):
@@ -83,56 +52,6 @@ def test_a_stopped_run_goes_on_to_the_bytes_of_the_untouched_one(plan_for, untou
     assert bytes_of(plan) == untouched
 
 
-class Failing:
-    """A real role that fails once, before or after the given call of one method, as a killed one would."""
-
-    class Killed(MiniverlError):
-        def __init__(self):
-            super().__init__("role", problem="killed", fix="start again")
-
-    def __init__(self, role, method: str, *, call: int, after: bool):
-        self._role, self._method, self._left, self._after = role, method, call, after
-
-    def __getattr__(self, name):
-        real = getattr(self._role, name)
-        if name != self._method:
-            return real
-
-        def call(*arguments):
-            self._left -= 1
-            if self._left == 0 and not self._after:
-                raise self.Killed
-            result = real(*arguments)
-            if self._left == 0:
-                raise self.Killed
-            return result
-
-        return call
-
-
-DEATHS = [
-    ("rollout", "synchronize", 2), ("teacher", "score", 3), ("journal", "append", 2), ("journal", "append", 5),
-    ("trainer", "begin", 2), ("trainer", "add", 4), ("trainer", "update", 3), ("journal", "close", 1),
-    ("journal", "close", 3), ("trainer", "save", 1), ("journal", "commit", 1), ("journal", "record_evaluation", 3),
-    ("journal", "note", 2), ("trainer", "export", 1),
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("role", "method", "call"), DEATHS, ids=lambda value: str(value))
-def test_a_death_at_any_call_of_the_page_costs_nothing(plan_for, untouched, role, method, call, after):
-    plan = plan_for("died")
-    roles = local_roles(plan)
-    failing = Failing(getattr(roles, role), method, call=call, after=after)
-    run = assemble(plan, dataclasses.replace(roles, **{role: failing}), stop=lambda: False, say=lambda event: None)
-    with pytest.raises(Failing.Killed):
-        train(run)
-    roles.journal.release()
-    roles = finish(plan)
-    assert bytes_of(plan) == untouched
-
-
 def test_no_recorded_group_is_generated_twice(plan_for):
     plan = plan_for("counted", "trainer.save_freq=0")
     roles = local_roles(plan)
@@ -160,18 +79,6 @@ def test_no_recorded_group_is_generated_twice(plan_for):
     roles.journal.release()
     assert sum(asked.values()) == 32 - recorded
     assert len(first) >= recorded
-
-
-def test_a_teacher_that_fails_never_lets_the_update_learn_from_the_rest(plan_for):
-    plan = plan_for("failed-teacher")
-    roles = local_roles(plan)
-    before = roles.trainer.policy().snapshot.tensor_digest
-    failing = dataclasses.replace(roles, teacher=Failing(roles.teacher, "score", call=2, after=False))
-    with pytest.raises(Failing.Killed):
-        train(assemble(plan, failing, stop=lambda: False, say=lambda event: None))
-    assert roles.trainer.policy().snapshot.tensor_digest == before
-    assert roles.journal.reports() == ()
-    roles.journal.release()
 
 
 def test_a_directory_that_holds_another_experiment_is_refused_with_the_fields_that_differ(plan_for):
