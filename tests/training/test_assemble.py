@@ -2,9 +2,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from miniverl.data.packaged import resource
 
 from miniverl.contract.event import NOTE
+from miniverl.data.packaged import resource
 from miniverl.errors import DataError
 from miniverl.training.assemble import assemble, wandb_id
 from miniverl.training.local import local_roles
