@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -15,6 +16,10 @@ from actors.environment import forwarded, ray_settings
 
 FAILED = 1
 """Exit code of a job whose driver left none: it never started, or was stopped."""
+
+
+AGENT, NO_AGENT = 60.0, "No available agent"
+"""A Ray that was just started takes some seconds until it takes jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +38,16 @@ def submit_run(words: Sequence[str], *, address: str, shell: Mapping[str, str]) 
         os.environ.setdefault(name, setting)
     client, address = _client(address)
     command = shlex.join([sys.executable, "-m", "miniverl", "run", *words])
-    return Job(id=client.submit_job(entrypoint=command, runtime_env={"env_vars": forwarded(shell)}), address=address)
+    deadline = time.monotonic() + AGENT
+    while True:
+        try:
+            id = client.submit_job(entrypoint=command, runtime_env={"env_vars": forwarded(shell)})
+        except RuntimeError as error:
+            if NO_AGENT not in str(error) or time.monotonic() > deadline:
+                raise dead("--address", address, f"the job was not taken: {_one_line(error)}") from None
+            time.sleep(1.0)
+        else:
+            return Job(id=id, address=address)
 
 
 def follow(job: Job, *, write: Callable[[str], None]) -> int:
@@ -51,10 +65,15 @@ def follow(job: Job, *, write: Callable[[str], None]) -> int:
 
 def _client(address: str):
     """The client, and the address it settled on."""
+    from ray.exceptions import RayError
     from ray.job_submission import JobSubmissionClient
 
     try:
         client = JobSubmissionClient(address)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise dead("--address", address, f"no job API answers there: {' '.join(str(error).split())[:200]}") from None
+    except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+        raise dead("--address", address, f"no job API answers there: {_one_line(error)}") from None
     return client, client.get_address()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

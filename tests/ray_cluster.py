@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,23 +25,17 @@ class SharedRay:
     """http address of the job and state API."""
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
 def shared_ray() -> Iterator[SharedRay]:
     keeper = subprocess.Popen(
-        [sys.executable, str(KEEPER), str(free_port())],
+        [sys.executable, str(KEEPER)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=KEEPER.parents[1],
     )  # fmt: skip
     try:
         yield SharedRay(**json.loads(keeper.stdout.readline()))
     finally:
         keeper.stdin.close()
-        keeper.wait(timeout=60)
+        keeper.wait(timeout=90)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +57,8 @@ def started(*words: str, env: dict[str, str] | None = None, cwd: Path | None = N
 
     Whatever is left of the group ends with the block.
     """
-    environment = {**os.environ, "PYTHONPATH": str(KEEPER.parents[1]), **(env or {})}
-    environment.pop("RAY_AUTH_MODE")
+    inherited = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
+    environment = {**inherited, "PYTHONPATH": str(KEEPER.parents[1]), **(env or {})}
     process = subprocess.Popen(
         words, env=environment, cwd=cwd or KEEPER.parents[1], text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from ray.util.state import list_actors
 
-from miniverl.errors import RoleError
 from tests.ray_cluster import SharedRay, started
 from tests.small_run import SMALL, command, result_of
 
@@ -66,10 +65,3 @@ def test_a_job_that_fails_fails_the_command_that_waits(shared_ray, tmp_path):
     with started(*words) as job:
         said, _ = job.communicate(timeout=120)
     assert job.returncode == 2 and f"error: {os.fspath(run_dir)}" in said, said
-
-
-def test_an_address_without_a_job_api_is_named(tmp_path):
-    from actors.jobs import submit_run
-
-    with pytest.raises(RoleError, match="no job API answers"):
-        submit_run(["quickstart"], address="http://127.0.0.1:1", shell={})
