@@ -65,14 +65,15 @@ class Group:
                 object.__setattr__(self, name, frozen(getattr(self, name), dtype))
         n, width = self.token_ids.shape
         shapes = {
-            "seeds": (n,), "lengths": (n,), "logps": (n, width), "behaviour_logps": (n, width),
+            "prompt_ids": (self.prompt_ids.size,), "seeds": (n,), "lengths": (n,), "logps": (n, width),
+            "behaviour_logps": (n, width), "stop_reasons": (n,), "stop_matches": (n,), "texts": (n,),
             "rewards": (n, len(self.reward_names)),
         }  # fmt: skip
         for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array is not None and array.shape != shape:
+            column = getattr(self, name)
+            if column is not None and np.shape(column) != shape:
                 raise ContractError(
-                    f"Group.{name}", value=array.shape, problem=f"expected {shape}", fix="a bug of ours"
+                    f"Group.{name}", value=np.shape(column), problem=f"expected {shape}", fix="a bug of ours"
                 )
         if not n or self.lengths.min() < 1 or self.lengths.max() > width:
             raise ContractError(

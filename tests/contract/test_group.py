@@ -117,9 +117,16 @@ def test_a_length_outside_its_row_is_refused(lengths):
 
 
 def test_a_group_without_samples_is_refused():
-    empty = np.zeros((0, 3))
+    columns = dict.fromkeys(("stop_reasons", "stop_matches", "texts"), ())
+    scores = dict.fromkeys(("logps", "behaviour_logps", "rewards"))
     with pytest.raises(ContractError, match=r"Group\.lengths"):
-        group(seeds=[], lengths=[], token_ids=empty, logps=None, behaviour_logps=None, rewards=np.zeros((0, 1)))
+        group(seeds=[], lengths=[], token_ids=np.zeros((0, 3)), **columns, **scores)
+
+
+@pytest.mark.parametrize("column", ["stop_reasons", "stop_matches", "texts"])
+def test_a_column_that_lacks_a_row_is_refused(column):
+    with pytest.raises(ContractError, match=rf"Group\.{column}"):
+        group(**{column: getattr(group(), column)[:1]})
 
 
 def test_a_group_counts_its_samples_and_tokens():
