@@ -105,11 +105,11 @@ def read_planned(plan: DataPlan) -> tuple[Prompt, ...]:
 def take_up(plan: Plan, roles: Roles, *, say: Say) -> int:
     """Restores the trainer from the newest named checkpoint that verifies; says so when an older one must do.
 
-    Returns the steps that policy has finished; 0 is the untrained student.
+    ``run.resume: PATH`` takes that one or none. Returns the steps that policy has finished; 0 is the untrained student.
     """
     named = roles.journal.checkpoints()
     sweep(plan.run_dir, named)
-    for checkpoint in named:
+    for checkpoint in _asked_for(plan, named):
         try:
             verify_checkpoint(plan.run_dir, checkpoint)
         except RecordError as error:
@@ -120,6 +120,21 @@ def take_up(plan: Plan, roles: Roles, *, say: Say) -> int:
         return checkpoint.step
     roles.trainer.restore(None)
     return 0
+
+
+def _asked_for(plan: Plan, named: tuple[Checkpoint, ...]) -> tuple[Checkpoint, ...]:
+    """All of them, newest first, or the one the recipe names. Raises RecordError if that one is missing or damaged."""
+    if plan.resume in ("auto", "never"):
+        return named
+    asked = Path(plan.resume).resolve()
+    for checkpoint in named:
+        if (Path(plan.run_dir) / checkpoint.folder).resolve() == asked:
+            verify_checkpoint(plan.run_dir, checkpoint)
+            return (checkpoint,)
+    raise RecordError(
+        "run.resume", value=plan.resume, problem="is not a checkpoint of this run",
+        fix=f"write auto, or one of {', '.join(one.folder for one in named) or 'those it will have'} in {plan.run_dir}",
+    )  # fmt: skip
 
 
 def _say_where_it_continues(roles: Roles, checkpoint: Checkpoint, say: Say) -> None:

@@ -1,11 +1,12 @@
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from miniverl.contract.event import NOTE
 from miniverl.data.packaged import resource
-from miniverl.errors import DataError
+from miniverl.errors import DataError, RecordError
 from miniverl.training.assemble import assemble, wandb_id
 from miniverl.training.local import local_roles
 from tests.finished import bytes_of, finish
@@ -55,6 +56,22 @@ def test_without_any_checkpoint_the_whole_record_is_replayed(finished, untouched
     roles = finish(finished)
     assert bytes_of(finished) == untouched
     assert roles.rollout.metrics()["generated_tokens"] == 0
+
+
+def test_a_checkpoint_named_by_the_recipe_is_taken_and_the_steps_after_it_replayed(finished, untouched):
+    older = replace(finished, resume=str(Path(finished.run_dir) / "checkpoints" / "step-2"))
+    assert taken_up(older)[0] == 2
+    assert finish(older).rollout.metrics()["generated_tokens"] == 0
+    assert bytes_of(finished) == untouched
+
+
+@pytest.mark.parametrize("harm", ["unknown", "damaged"])
+def test_a_named_checkpoint_that_will_not_do_is_refused_rather_than_replaced(finished, harm):
+    folder = Path(finished.run_dir) / "checkpoints" / ("step-2" if harm == "damaged" else "step-3")
+    if harm == "damaged":
+        (folder / "adapter.safetensors").write_bytes(b"")
+    with pytest.raises(RecordError):
+        taken_up(replace(finished, resume=str(folder)))
 
 
 def test_drafts_that_no_row_names_are_swept(finished):
