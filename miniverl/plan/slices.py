@@ -99,7 +99,7 @@ def max_length(recipe: Recipe) -> int:
 
 def deterministic(recipe: Recipe, share: DeviceShare) -> bool:
     asked = recipe.rollout.deterministic
-    return share.gpu == 0 if asked == "auto" else asked
+    return share.gpu == 0 and share.threads == 1 if asked == "auto" else asked
 
 
 def order(recipe: Recipe) -> OrderPlan:

@@ -57,6 +57,18 @@ def the_run_has_one_length(recipe: Recipe) -> ConfigError | None:
     )
 
 
+def equal_bits_need_one_thread(recipe: Recipe) -> ConfigError | None:
+    threads, on_gpu = recipe.placement.rollout.threads, recipe.placement.rollout.gpu > 0
+    if recipe.rollout.deterministic is not True or threads == 1 or on_gpu:
+        return None
+    return ConfigError(
+        "rollout.deterministic",
+        value=True,
+        problem=f"with {threads} threads a row's bits depend on who shares its batch",
+        fix="write placement.rollout.threads: 1, or deterministic: auto",
+    )
+
+
 def one_sequence_fits_the_cache(recipe: Recipe) -> ConfigError | None:
     rollout, prompt = recipe.rollout, recipe.data.max_prompt_length
     needed = prompt + rollout.max_new_tokens
@@ -141,6 +153,7 @@ def warmup_ends_within_the_schedule(recipe: Recipe) -> ConfigError | None:
 
 
 RULES: tuple[Rule, ...] = (
+    equal_bits_need_one_thread,
     vllm_is_not_built,
     compiled_decoding_is_not_built,
     stop_strings_are_not_built,

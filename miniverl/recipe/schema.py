@@ -121,7 +121,7 @@ class Rollout(Block):
     """Response limit in tokens, the stop token included."""
     stop: Strings = ()
     deterministic: Literal["auto", True, False] = "auto"
-    """Same bits for a row whoever shares its batch. auto: on without a GPU, off with one (it costs speed there)."""
+    """Same bits for a row whoever shares its batch. auto: on on the CPU with one thread, off on a GPU (costs speed)."""
 
 
 class Distillation(Block):
@@ -145,7 +145,7 @@ class Distillation(Block):
 class Optim(Block):
     """AdamW."""
 
-    lr: float = Field(gt=0.0)
+    lr: float = Field(ge=0.0)
     """1e-4 with LoRA and 1e-5 for full weights, unless written."""
     betas: Annotated[tuple[Momentum, Momentum], Field(strict=False)] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0.0)

@@ -86,7 +86,7 @@ class ModelTeacher:
             decode=ChatTemplate(self._plan.model.path).decode,
             slots=self._plan.evaluation_slots,
             max_length=self._plan.max_length,
-            deterministic=True,
+            deterministic=False,  # asked once and recorded: nothing is ever compared with it
         )
         policy = Policy(snapshot=self._snapshot(), tensors={})
         engine.synchronize(policy)

@@ -46,6 +46,11 @@ BROKEN = {
         "models.student.quantization",
         "lora block",
     ),
+    "equal_bits_need_one_thread": (
+        {"rollout.deterministic": True, "placement.rollout.threads": 2},
+        "rollout.deterministic",
+        "threads: 1",
+    ),
     "warmup_ends_within_the_schedule": ({"optim.lr_warmup_steps": 2}, "optim.lr_warmup_steps", "at most 1"),
 }
 """Rule -> keys that break it, the field it names, a part of its fix."""
