@@ -153,7 +153,6 @@ def warmup_ends_within_the_schedule(recipe: Recipe) -> ConfigError | None:
 
 
 RULES: tuple[Rule, ...] = (
-    equal_bits_need_one_thread,
     vllm_is_not_built,
     compiled_decoding_is_not_built,
     stop_strings_are_not_built,
@@ -165,5 +164,6 @@ RULES: tuple[Rule, ...] = (
     importance_weights_belong_to_sampled_k1,
     importance_weights_need_recorded_logprobs,
     four_bits_are_not_trained_directly,
+    equal_bits_need_one_thread,
     warmup_ends_within_the_schedule,
 )
