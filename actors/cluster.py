@@ -114,7 +114,7 @@ class Cluster:
         free = {name: amount for name, amount in ray.available_resources().items() if name in ("CPU", "GPU")}
         need = {role: (self._plan.placement[role].cpu, self._plan.placement[role].gpu) for role in missing}
         return PlacementError(
-            "placement", value=need, problem=f"no room for (CPU, GPU) within {ROOM:.0f} s; free now: {free}",
+            "placement", value=need, problem=f"Ray gave them no process within {ROOM:.0f} s; free now: {free}",
             fix="wait for the other runs of this Ray to end, or lower the shares",
         )  # fmt: skip
 
