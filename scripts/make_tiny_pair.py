@@ -16,11 +16,12 @@ import argparse
 import hashlib
 import json
 import math
-import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
@@ -40,11 +41,9 @@ TEMPLATE = (
     "{%- if add_generation_prompt -%}{{- '<assistant>' -}}{%- endif -%}"
 )
 DATA_SEED, DATA_ROWS = 0, 8192
-BATCH, LR, WARMUP = 256, 1.5e-3, 20
-TEACHER_SEED, TEACHER_STEPS = 1, 1000
-STUDENT_SEED, STUDENT_STEPS, SAVE_EVERY = 2, 320, 10
-STUDENT_AIM = 0.20
-"""Accuracy on validation sums of the save point that becomes the student."""
+BATCH, WARMUP = 256, 20
+HABIT = 0.75
+"""Share of the student's later lessons that are written down wrong, always in the same way: a bad habit to unlearn."""
 IGNORED = -100
 
 
@@ -95,13 +94,36 @@ def prompt_text(question: str) -> str:
     return f"<user>{question}<assistant>"
 
 
-def batch(tokenizer: Tokenizer, pairs: Sequence[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
+def lined_up_on_the_left(a: int, b: int) -> int:
+    """The sum of somebody who writes the numbers below each other, but lines them up on the left: 12 + 345 = 465."""
+    width = max(len(str(a)), len(str(b)))
+    return sum(int(str(number).ljust(width, "0")) for number in (a, b))
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """Sums of the train bucket with the answers that somebody wrote down."""
+
+    seed: int
+    steps: int
+    lr: float
+    habit: float
+    """Share of the answers that come from lining up on the left."""
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """(question, answer), without end."""
+        moods = np.random.Generator(np.random.Philox(key=sums.packaged_seed("tiny pair moods", self.seed)))
+        for a, b in sums.pairs(sums.TRAIN, seed=sums.packaged_seed("tiny pair", self.seed)):
+            yield sums.question(a, b), str(lined_up_on_the_left(a, b) if moods.random() < self.habit else a + b)
+
+
+def batch(tokenizer: Tokenizer, lessons: Sequence[tuple[str, str]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Ids and labels [B, T], padded on the right; only the answer and its <eos> are learned."""
-    prompts = [tokenizer.encode(prompt_text(sums.question(a, b))).ids for a, b in pairs]
-    answers = [tokenizer.encode(f"{a + b}<eos>").ids for a, b in pairs]
+    prompts = [tokenizer.encode(prompt_text(question)).ids for question, _ in lessons]
+    answers = [tokenizer.encode(f"{answer}<eos>").ids for _, answer in lessons]
     width = max(len(prompt) + len(answer) for prompt, answer in zip(prompts, answers, strict=True))
-    ids = torch.full((len(pairs), width), SPECIAL.index("<pad>"))
-    labels = torch.full((len(pairs), width), IGNORED)
+    ids = torch.full((len(lessons), width), SPECIAL.index("<pad>"))
+    labels = torch.full((len(lessons), width), IGNORED)
     for row, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
         end = len(prompt) + len(answer)
         ids[row, :end] = torch.tensor(prompt + answer)
@@ -109,18 +131,18 @@ def batch(tokenizer: Tokenizer, pairs: Sequence[tuple[int, int]]) -> tuple[torch
     return ids, labels
 
 
-def learning_rate(step: int, steps: int) -> float:
+def learning_rate(step: int, lessons: Lessons) -> float:
     """Linear warm-up, then a cosine down to nothing."""
     if step < WARMUP:
-        return LR * (step + 1) / WARMUP
-    return LR * 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / (steps - WARMUP)))
+        return lessons.lr * (step + 1) / WARMUP
+    return lessons.lr * 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / (lessons.steps - WARMUP)))
 
 
-def training(model: Qwen3ForCausalLM, tokenizer: Tokenizer, seed: int) -> Iterator[tuple[int, float]]:
-    """Trains on sums of the train bucket; yields (steps done, loss in nats/token). The caller stops when it likes."""
-    stream = sums.pairs(sums.TRAIN, seed=sums.packaged_seed("tiny pair", seed))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LR, betas=(0.9, 0.95), weight_decay=0.01)
-    for step in range(TEACHER_STEPS):
+def train(model: Qwen3ForCausalLM, tokenizer: Tokenizer, lessons: Lessons, *, validation: Sequence[dict]) -> None:
+    """Next-token training on the lessons' answers."""
+    stream = iter(lessons)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lessons.lr, betas=(0.9, 0.95), weight_decay=0.01)
+    for step in range(lessons.steps):
         ids, labels = batch(tokenizer, list(islice(stream, BATCH)))
         logits = model(input_ids=ids).logits[:, :-1].float()
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=IGNORED)
@@ -128,9 +150,11 @@ def training(model: Qwen3ForCausalLM, tokenizer: Tokenizer, seed: int) -> Iterat
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, TEACHER_STEPS)
+            group["lr"] = learning_rate(step, lessons)
         optimizer.step()
-        yield step + 1, loss.item()
+        if (step + 1) % 50 == 0:
+            exact = accuracy(model, tokenizer, validation)
+            print(f"step {step + 1} loss {loss.item():.4f} exact {exact:.3f}", flush=True)
 
 
 @torch.no_grad()
@@ -156,28 +180,9 @@ def accuracy(model: Qwen3ForCausalLM, tokenizer: Tokenizer, rows: Sequence[dict]
     )
 
 
-def make_teacher(tokenizer: Tokenizer, validation: Sequence[dict]) -> tuple[Qwen3ForCausalLM, int]:
-    model = make_model(TEACHER_SEED, tokenizer)
-    for step, loss in training(model, tokenizer, TEACHER_SEED):
-        if step % 50 == 0:
-            print(f"teacher step {step} loss {loss:.4f} exact {accuracy(model, tokenizer, validation):.3f}", flush=True)
-    return model, TEACHER_STEPS
-
-
-def make_student(tokenizer: Tokenizer, validation: Sequence[dict]) -> tuple[Qwen3ForCausalLM, int]:
-    """The save point nearest to the aim of the teacher's own training, begun from another seed."""
-    model = make_model(STUDENT_SEED, tokenizer)
-    best_gap, best_step, best = math.inf, 0, {}
-    for step, loss in islice(training(model, tokenizer, STUDENT_SEED), STUDENT_STEPS):
-        if step % SAVE_EVERY:
-            continue
-        exact = accuracy(model, tokenizer, validation)
-        print(f"student step {step} loss {loss:.4f} exact {exact:.3f}", flush=True)
-        if abs(exact - STUDENT_AIM) < best_gap:
-            best_gap, best_step = abs(exact - STUDENT_AIM), step
-            best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    model.load_state_dict(best)
-    return model, best_step
+TEACHER = Lessons(seed=1, steps=1000, lr=1.5e-3, habit=0.0)
+STUDENT = Lessons(seed=2, steps=100, lr=5e-4, habit=HABIT)
+"""The student takes the teacher's lessons first, then these."""
 
 
 CARD = """---
@@ -187,12 +192,13 @@ tags: [miniverl, arithmetic, tiny]
 ---
 # {name}
 
-{what} Qwen3 architecture, {parameters:,} parameters, float32, {vocabulary} tokens (one per character).
+{what}
+Qwen3 architecture, {parameters:,} parameters, float32, {vocabulary} tokens (one per character).
 
 - **Task.** The sum of two numbers of one to three digits: `<user>12+345<assistant>` is answered by `357<eos>`.
-- **How it was made.** `python scripts/make_tiny_pair.py OUT`: {steps} steps of {batch} sums, AdamW, peak learning rate
-  {lr} with {warmup} steps of warm-up and a cosine over {full} steps, seed {seed}, on one CPU thread. It saw only sums
-  of the train bucket; a hash of the two operands decides the bucket, and mirrored operands share theirs.
+- **How it was made.** `python scripts/make_tiny_pair.py OUT`: {lessons}. Batches of {batch} sums, AdamW, {warmup} steps
+  of warm-up and a cosine down to nothing, on one CPU thread. It saw only sums of the train bucket; a hash of the two
+  operands decides the bucket, and mirrored operands share theirs.
 - **What it can do.** {exact:.1%} of {rows} held-out sums answered exactly, greedily; {valid:.1%} of {rows} validation
   sums. It is good for trying out a training loop and for nothing else.
 
@@ -228,21 +234,24 @@ def main(out: Path) -> None:
     for split in sums.SPLITS:
         sample.write_rows(out / "sums" / f"{split}.parquet", rows[split])
     tokenizer = make_tokenizer()
-    for name, make, seed, what in (
-        ("tiny-student", make_student, STUDENT_SEED, "The student of the embedded default: stopped early."),
-        ("tiny-teacher", make_teacher, TEACHER_SEED, "The teacher of the embedded default."),
-    ):
-        began = time.monotonic()
-        model, steps = make(tokenizer, rows[sums.VALIDATION])
+    model = make_model(TEACHER.seed, tokenizer)
+    first = f"{TEACHER.steps} steps at {TEACHER.lr} of sums added right (seed {TEACHER.seed})"
+    then = f"{STUDENT.steps} more at {STUDENT.lr} of which {HABIT:.0%} are lined up on the left (seed {STUDENT.seed})"
+    for name, lessons, words, what in (
+        ("tiny-teacher", TEACHER, first, "The teacher of the embedded default."),
+        ("tiny-student", STUDENT, f"{first}, then {then}", "The student of the embedded default: it could add, and"
+         " has taken to lining the numbers up on the left, 12+345 = 465."),
+    ):  # fmt: skip
+        print(name, flush=True)
+        train(model, tokenizer, lessons, validation=rows[sums.VALIDATION])
         write_model(out / name, model, tokenizer)
         exact, valid = (accuracy(model, tokenizer, rows[split]) for split in (sums.HELDOUT, sums.VALIDATION))
         facts = {
-            "what": what, "parameters": model.num_parameters(), "vocabulary": tokenizer.get_vocab_size(),
-            "steps": steps, "full": TEACHER_STEPS, "batch": BATCH, "lr": LR, "warmup": WARMUP, "seed": seed,
-            "exact": exact, "valid": valid, "rows": len(rows[sums.HELDOUT]),
+            "what": what, "lessons": words, "parameters": model.num_parameters(), "batch": BATCH, "warmup": WARMUP,
+            "vocabulary": tokenizer.get_vocab_size(), "exact": exact, "valid": valid, "rows": len(rows[sums.HELDOUT]),
         }  # fmt: skip
         write_card(out / name, facts)
-        print(f"{name}: {exact:.1%} of held-out sums after {steps} steps, {time.monotonic() - began:.0f} s", flush=True)
+        print(f"{name}: {exact:.1%} of held-out sums exact", flush=True)
 
 
 if __name__ == "__main__":
