@@ -23,9 +23,10 @@ def command(*words: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "miniverl", *words)
 
 
-def result_of(run_dir: Path) -> dict[str, str]:
+def result_of(run_dir: Path) -> dict[str, object]:
     """What equal runs have in common: digests of adapter and optimizer files, and the journal's chain head."""
-    files = [*sorted((run_dir / "final").iterdir()), *sorted((run_dir / "checkpoints" / f"step-{STEPS}").iterdir())]
+    newest = max((run_dir / "checkpoints").iterdir(), key=lambda folder: int(folder.name.removeprefix("step-")))
+    files = [*sorted((run_dir / "final").iterdir()), *sorted(newest.iterdir())]
     found = {str(file.relative_to(run_dir)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
     facts = inspect_run(run_dir)
     return {**found, "chain head": facts["chain_head"], "rows": facts["rows"], "cursor": facts["cursor"]}

@@ -1,6 +1,5 @@
 """This file holds the five actors as a whole: equal to one process, and killed in every way."""
 
-import contextlib
 import os
 import re
 import signal
@@ -16,9 +15,12 @@ from miniverl.errors import PlacementError, RoleError
 from miniverl.plan.compile import run_id
 from miniverl.plan.plan import DeviceShare
 from tests.ray_cluster import started
-from tests.small_run import SMALL, STEPS, command, result_of
+from tests.small_run import SMALL, command, result_of
 
 pytestmark = pytest.mark.slow
+
+LONGER = (*SMALL, "trainer.total_training_steps=24")
+"""Room for every way to die."""
 
 ONE_PROCESS = """
 import sys
@@ -48,37 +50,53 @@ def test_a_run_that_is_alive_is_not_started_again(attached, plan, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def untouched(shared_ray, tmp_path_factory) -> dict[str, str]:
-    """The result of a run over actors that nobody disturbs."""
-    run_dir = tmp_path_factory.mktemp("untouched") / "run"
-    with started(*command("run", "quickstart", *SMALL, "-o", str(run_dir)), env={"RAY_ADDRESS": shared_ray.gcs}) as run:
-        said, _ = run.communicate(timeout=300)
-    assert run.returncode == 0, said
-    return result_of(run_dir)
+def twins(shared_ray, tmp_path_factory) -> list[dict[str, object]]:
+    """Results of two runs over actors, at once on one Ray."""
+    folders = [tmp_path_factory.mktemp("twin") / "run" for _ in range(2)]
+    words = [command("run", "quickstart", *LONGER, "-o", str(folder)) for folder in folders]
+    env = {"RAY_ADDRESS": shared_ray.gcs}
+    with started(*words[0], env=env) as first, started(*words[1], env=env) as second:
+        said = [run.communicate(timeout=300)[0] for run in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), said
+    return [result_of(folder) for folder in folders]
+
+
+@pytest.fixture(scope="module")
+def untouched(twins) -> dict[str, object]:
+    return twins[0]
+
+
+def test_two_runs_at_once_do_not_disturb_each_other(twins):
+    assert twins[0] == twins[1]
 
 
 def test_one_process_and_five_actors_end_with_the_same_bytes(untouched, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    words = [command()[0], "-c", ONE_PROCESS, str(tmp_path / "run"), *SMALL]
+    words = [command()[0], "-c", ONE_PROCESS, str(tmp_path / "run"), *LONGER]
     subprocess.run(words, check=True, env=environment, timeout=300)
     assert result_of(tmp_path / "run") == untouched
 
 
-WAYS = ("driver", "trainer", "rollout", "teacher", "journal", "controller", "ctrl-c")
-"""What is killed in each life of the run, or how it is stopped."""
+WAYS = ("ctrl-c", "driver", "trainer", "rollout", "teacher", "journal", "controller")
+"""How the run is stopped, or what is killed, in each of its lives."""
 
 
 def test_a_run_killed_in_every_way_ends_with_the_bytes_of_the_untouched_one(attached, untouched, tmp_path):
-    """Each life is disturbed one step further; the same command follows each time."""
-    words = command("run", "quickstart", *SMALL, "-o", str(tmp_path / "run"))
-    for life, way in enumerate(WAYS):
+    """Each life is struck at the first step that no life before it had seen; the same command follows each time."""
+    words, seen = command("run", "quickstart", *LONGER, "-o", str(tmp_path / "run")), 0
+    for way in WAYS:
         with started(*words, env={"RAY_ADDRESS": attached.gcs}) as run:
-            said = disturb(run, way, after=min(life, STEPS - 2), namespace=namespace_of(tmp_path / "run"))
+            said = disturb(run, way, after=seen, namespace=namespace_of(tmp_path / "run"))
         check_farewell(way, run.returncode, said)
+        seen = max(steps_in(said))
     with started(*words, env={"RAY_ADDRESS": attached.gcs}) as run:
         said, _ = run.communicate(timeout=300)
     assert run.returncode == 0 and "continuing after step" in said, said
     assert result_of(tmp_path / "run") == untouched
+
+
+def steps_in(said: str) -> list[int]:
+    return [int(number) for number in re.findall(r"^step (\d+)/", said, flags=re.MULTILINE)]
 
 
 def namespace_of(run_dir: Path) -> str:
@@ -86,23 +104,24 @@ def namespace_of(run_dir: Path) -> str:
 
 
 def disturb(run: subprocess.Popen, way: str, *, after: int, namespace: str) -> str:
-    """Reads until the step after ``after`` is done, strikes, and returns everything said until the end."""
-    said = []
+    """Strikes once a step beyond ``after`` is done; returns everything said until the end."""
+    said, victim = [], 0
     for line in run.stdout:
         said.append(line)
-        found = re.match(r"step (\d+)/", line)
-        if found and int(found[1]) == after + 1:
-            strike(run, way, namespace)
+        if not victim and steps_in(line):  # asked for early, so that the blow falls at once
+            victim = run.pid if way in ("driver", "ctrl-c") else pid_of(way, namespace)
+        if max(steps_in(line), default=0) > after:
+            strike(victim, way)
+            after = 10**9
     run.wait(timeout=60)
     return "".join(said)
 
 
-def strike(run: subprocess.Popen, way: str, namespace: str) -> None:
+def strike(victim: int, way: str) -> None:
     if way == "ctrl-c":  # a terminal signals the whole group
-        os.killpg(run.pid, signal.SIGINT)
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(run.pid if way == "driver" else pid_of(way, namespace), signal.SIGKILL)
+        os.killpg(victim, signal.SIGINT)
+    else:
+        os.kill(victim, signal.SIGKILL)
 
 
 def pid_of(role: str, namespace: str) -> int:

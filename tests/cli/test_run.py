@@ -1,6 +1,5 @@
 """This file holds the command that trains: its first words, its refusals, its figures."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,7 @@ from typer.testing import CliRunner
 from miniverl.cli.run import is_finished, outcome, planned, run
 from miniverl.errors import ConfigError, RecordError, RoleError
 from miniverl.record.journal import Journal
-from tests.ray_cluster import started
-from tests.small_run import SMALL, STEPS, command
+from tests.small_run import SMALL, STEPS
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,18 +82,3 @@ def test_the_outcome_names_what_was_measured_and_where_the_result_lies(plan):
     lines = outcome({"evaluation": measured}, plan)
     assert [line.split()[0] for line in lines[:2]] == ["teacher", "student"] and "99.00% of 512" in lines[0]
     assert f"adapter of the student is in {plan.run_dir}/final" in lines[-1]
-
-
-@pytest.mark.slow
-def test_figures_go_to_stdout_as_json_and_progress_elsewhere(shared_ray, tmp_path):
-    words = command(
-        "run", "quickstart", *SMALL, "trainer.total_training_steps=1", "--json", "-o", str(tmp_path / "run")
-    )
-    with started(
-        "bash", "-c", f'exec "$@" 2> {tmp_path}/progress', "-", *words, env={"RAY_ADDRESS": shared_ray.gcs}
-    ) as job:
-        figures = json.loads(job.communicate(timeout=300)[0])
-    assert set(figures["evaluation"]) == {"teacher", "student_before", "student_after"}
-    assert set(figures["actors"]) == {"controller", "trainer", "rollout", "teacher", "journal"}
-    assert all(actor["busy_seconds"] > 0 and actor["calls"] > 0 for actor in figures["actors"].values())
-    assert "step 1/1" in (tmp_path / "progress").read_text()
