@@ -48,7 +48,7 @@ class Cluster:
     """Handles by role, in the order they are created. Whoever creates a cluster ends it with ``kill``."""
 
     def __init__(self, plan: Plan, actors: Mapping[str, ActorHandle]) -> None:
-        self._plan, self._actors = plan, actors
+        self._plan, self.actors = plan, actors
 
     @classmethod
     def create(cls, plan: Plan) -> Cluster:
@@ -73,9 +73,9 @@ class Cluster:
     def start(self, say: Say) -> None:
         """Waits until every role has a process and has built what it needs; says so for each."""
         began = time.monotonic()
-        controller = self._actors["controller"]
-        born = {role: actor.born.remote() for role, actor in self._actors.items()}
-        starts = {role: actor.start.remote(controller) for role, actor in self._actors.items() if role != "controller"}
+        controller = self.actors["controller"]
+        born = {role: actor.born.remote() for role, actor in self.actors.items()}
+        starts = {role: actor.start.remote(controller) for role, actor in self.actors.items() if role != "controller"}
         for role in _as_they_come(born, "born", self._refuse_to_wait, ROOM):
             if role == "controller":  # it builds nothing
                 say(Event(kind=READY, text=f"{role} ready after {time.monotonic() - began:.1f} s"))
@@ -87,8 +87,8 @@ class Cluster:
 
         Raises Stopped after ``stop``, the error a role raised, or the RoleError of a lost one.
         """
-        roles = {role: actor for role, actor in self._actors.items() if role != "controller"}
-        stream = self._actors["controller"].run.remote(roles)
+        roles = {role: actor for role, actor in self.actors.items() if role != "controller"}
+        stream = self.actors["controller"].run.remote(roles)
         while True:
             if not ray.wait([stream], timeout=TICK)[0]:
                 yield None
@@ -100,14 +100,14 @@ class Cluster:
 
     def stop(self) -> None:
         """The run ends at the next parcel, after a checkpoint of the last closed step."""
-        fetch(self._actors["controller"].stop.remote(), role="controller", call="stop", within=CONTROL)
+        fetch(self.actors["controller"].stop.remote(), role="controller", call="stop", within=CONTROL)
 
     def status(self) -> Status:
-        return fetch(self._actors["controller"].status.remote(), role="controller", call="status", within=CONTROL)
+        return fetch(self.actors["controller"].status.remote(), role="controller", call="status", within=CONTROL)
 
     def kill(self) -> None:
         """Ends every process. What matters is on disk."""
-        for actor in self._actors.values():
+        for actor in self.actors.values():
             ray.kill(actor, no_restart=True)
 
     def _refuse_to_wait(self, missing: list[str]) -> PlacementError:

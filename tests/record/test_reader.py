@@ -1,11 +1,16 @@
 """This file holds the behaviour of reading beside the writer: it sees commits, and leaves nothing behind."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from miniverl.errors import RecordError
 from miniverl.record.journal import Journal
 from miniverl.record.reader import JournalReader
 from tests.record.drawn import as_somebody_else, fresh, in_a_child, parcel, run_steps, tensors
+
+TEMPORARY = Path(tempfile.gettempdir())
 
 
 def test_a_reader_sees_what_is_committed_while_the_run_writes(tmp_path):
@@ -52,7 +57,7 @@ def test_a_run_directory_one_may_only_read_can_be_read(tmp_path_factory):
     folder = tmp_path_factory.mktemp("readable")
     with fresh(folder) as journal:
         run_steps(journal, 1)
-    above = [parent for parent in folder.parents if parent.is_relative_to(tmp_path_factory.getbasetemp().parent)]
+    above = [parent for parent in folder.parents if parent != TEMPORARY and parent.is_relative_to(TEMPORARY)]
     for parent in above:
         parent.chmod(parent.stat().st_mode | 0o055)
     folder.chmod(0o555)

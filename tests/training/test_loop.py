@@ -40,17 +40,19 @@ class Failing:
         return call
 
 
+BEFORE, AFTER = False, True
 DEATHS = [
-    ("rollout", "synchronize", 2), ("teacher", "score", 3), ("journal", "append", 2), ("journal", "append", 5),
-    ("trainer", "begin", 2), ("trainer", "add", 4), ("trainer", "update", 3), ("journal", "close", 1),
-    ("journal", "close", 3), ("trainer", "save", 1), ("journal", "commit", 1), ("journal", "record_evaluation", 3),
-    ("journal", "note", 2), ("trainer", "export", 1),
+    ("rollout", "synchronize", 2, AFTER), ("teacher", "score", 3, BEFORE), ("journal", "append", 2, BEFORE),
+    ("journal", "append", 5, AFTER), ("trainer", "begin", 2, AFTER), ("trainer", "add", 4, AFTER),
+    ("trainer", "update", 3, AFTER), ("journal", "close", 1, BEFORE), ("journal", "close", 3, AFTER),
+    ("trainer", "save", 1, AFTER), ("journal", "commit", 1, BEFORE), ("journal", "commit", 1, AFTER),
+    ("journal", "record_evaluation", 3, BEFORE), ("journal", "note", 2, AFTER), ("trainer", "export", 1, AFTER),
 ]  # fmt: skip
+"""Role, method, which call of it, and whether death comes before the call has its effect or after."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("role", "method", "call"), DEATHS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("role", "method", "call", "after"), DEATHS, ids=str)
 def test_a_death_at_any_call_of_the_page_costs_nothing(plan_for, untouched, role, method, call, after):
     plan = plan_for("died")
     roles = local_roles(plan)

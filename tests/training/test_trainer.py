@@ -205,6 +205,6 @@ def test_the_adapter_learns_and_the_base_stays(trainer_plan, teacher_plan, parce
         trainer.begin(number)
         trainer.add(parcel, teacher.score(parcel))
         losses.append(trainer.update(number, kept(parcel)).metrics[declared.DISTILLATION_LOSS.name])
-    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0] / 2
     assert all(bool((p == frozen[n]).all()) for n, p in trainer._module.named_parameters() if n in frozen)
     assert all(np.abs(array).max() > 0 for array in adapter.read(trainer._module).values())
