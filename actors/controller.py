@@ -14,19 +14,17 @@ from typing import cast
 import ray
 from ray.actor import ActorHandle
 
-from actors.line import Line
 from actors.post import Post
-from actors.remote import RemoteJournal, RemoteRollout, RemoteTeacher, RemoteTrainer
+from actors.remote import RemoteJournal, remote_roles
 from actors.vitals import peak_rss
 from actors.watch import Watch
 from miniverl.contract.event import END, STEP, Event
 from miniverl.contract.pulse import Pulse
 from miniverl.errors import Stopped
 from miniverl.plan.plan import Plan
-from miniverl.rewards.none import NoRewards
 from miniverl.training.assemble import assemble
 from miniverl.training.loop import train
-from miniverl.training.roles import Roles, Rollout, Teacher, Trainer
+from miniverl.training.roles import Roles
 
 Say = Callable[[Event], None]
 
@@ -63,7 +61,7 @@ class ControllerActor:
         """Trains to the end. Raises Stopped after a stop, else what a role raised or the RoleError of a lost one."""
         events: SimpleQueue[Event | Future[None]] = SimpleQueue()
         with ThreadPoolExecutor(1, thread_name_prefix="train") as thread:
-            training = thread.submit(self._train, self._roles(actors), events.put)
+            training = thread.submit(self._train, remote_roles(actors, self._post), events.put)
             training.add_done_callback(events.put)
             while isinstance(event := events.get(), Event):
                 yield event
@@ -86,17 +84,6 @@ class ControllerActor:
             pulses=self._watch.pulses(),
         )  # fmt: skip
 
-    def _roles(self, actors: Mapping[str, ActorHandle]) -> Roles:
-        lines = {role: Line(role, actor, self._post) for role, actor in actors.items()}
-        # Policies and targets are handles here: the page hands them on and never looks inside.
-        return Roles(
-            trainer=cast(Trainer, RemoteTrainer(lines["trainer"], self._post)),
-            rollout=cast(Rollout, RemoteRollout(lines["rollout"])),
-            teacher=cast(Teacher, RemoteTeacher(lines["teacher"], self._post)),
-            rewards=NoRewards(),
-            journal=RemoteJournal(lines["journal"], self._post),
-        )
-
     def _train(self, roles: Roles, say: Say) -> None:
         costs = Costs(self._post, self._watch)
 
@@ -106,7 +93,7 @@ class ControllerActor:
                 roles.journal.note(event.step, costs.of_step())
             say(event)
 
-        run = assemble(self._plan, roles, stop=self._watch.stopping, say=tell)
+        run = assemble(self._plan, roles, stop=self._watch.stopping, say=tell, environ=os.environ)
         self._step = run.start
         try:
             train(run)
@@ -114,6 +101,8 @@ class ControllerActor:
             run.save_after_stop()
             self._leave(roles, costs)
             raise
+        finally:
+            run.metrics.close()
         self._leave(roles, costs)
         say(Event(kind=END, text="the run is finished", step=self._step, total=self._step))
 

@@ -55,9 +55,19 @@ class Post:
         """Outstanding ones, oldest first."""
         return tuple(self._promises)
 
-    def kept(self, promise: Promise) -> None:
-        """Settled without an error: forgotten."""
-        self._promises.remove(promise)
+    def settle_finished(self) -> None:
+        """Forgets the promises that were kept, so that the store may drop what they hold; waits for none.
+
+        Raises the failure of the oldest one that was broken.
+        """
+        references = [promise.reference for promise in self._promises]
+        if not references:
+            return
+        over = set(ray.wait(references, num_returns=len(references), timeout=0, fetch_local=False)[0])
+        for promise in self.promises():
+            if promise.reference in over:
+                promise.settle()
+                self._promises.remove(promise)
 
     def forget(self) -> None:
         """The step they belonged to is begun anew."""
@@ -67,13 +77,7 @@ class Post:
         """Called once a second while one role is waited for: raises when another one failed or fell silent."""
         if (silent := self._watch.look()) is not None:
             raise lost(silent, "its process sends no sign of life any more")
-        references = [promise.reference for promise in self._promises]
-        if not references:
-            return
-        over = set(ray.wait(references, num_returns=len(references), timeout=0, fetch_local=False)[0])
-        for promise in self.promises():
-            if promise.reference in over:
-                promise.settle()
+        self.settle_finished()
 
     def listen(self) -> None:
         """The controller begins to wait: silence counts from here."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from ray import ObjectRef
+from ray.actor import ActorHandle
 
 from actors.line import Line
 from actors.post import Post, Promise
@@ -16,6 +18,8 @@ from miniverl.contract.prompt import Prompt
 from miniverl.contract.report import Checkpoint, Evaluation, KeptGroup, StepReport
 from miniverl.contract.request import GenerationRequest, Sampling
 from miniverl.record.facts import Facts
+from miniverl.rewards.none import NoRewards
+from miniverl.training.roles import Roles, Rollout, Teacher, Trainer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +49,15 @@ class RemoteTrainer:
 
     def add(self, parcel: Parcel, targets: Promise | None) -> None:
         """Ray keeps the order of calls, also when the targets of an earlier one are late."""
+        self._post.settle_finished()
         handed_on = None if targets is None else targets.reference
         self._post.remember(self._line.promise("add", self._post.parcel(parcel), handed_on, source=targets))
 
     def update(self, step: int, expected: Sequence[KeptGroup]) -> StepReport:
         """Every ``add`` first: Ray skips a call whose argument failed, and the first failure must be the one raised."""
-        for promise in self._post.promises():
-            self._line.until_over(promise)
-            promise.settle()
-            self._post.kept(promise)
+        while outstanding := self._post.promises():
+            self._line.until_over(outstanding[0])
+            self._post.settle_finished()
         return self._line.call("update", step, expected)
 
     def save(self, step: int, facts: Facts, scheduled: bool) -> Checkpoint:
@@ -128,3 +132,16 @@ class RemoteJournal:
 
     def release(self) -> None:
         self._line.call("release")
+
+
+def remote_roles(actors: Mapping[str, ActorHandle], post: Post) -> Roles:
+    """The actors of a run, by role, as the roles of the page. The controller is none of them."""
+    lines = {role: Line(role, actor, post) for role, actor in actors.items()}
+    # Policies and targets are handles here: the page hands them on and never looks inside.
+    return Roles(
+        trainer=cast(Trainer, RemoteTrainer(lines["trainer"], post)),
+        rollout=cast(Rollout, RemoteRollout(lines["rollout"])),
+        teacher=cast(Teacher, RemoteTeacher(lines["teacher"], post)),
+        rewards=NoRewards(),
+        journal=RemoteJournal(lines["journal"], post),
+    )

@@ -26,9 +26,8 @@ os.environ.update(
 )  # fmt: skip
 
 from actors.cluster import Cluster
-from actors.line import Line
 from actors.post import Post
-from actors.remote import RemoteJournal, RemoteRollout, RemoteTeacher, RemoteTrainer
+from actors.remote import remote_roles
 from actors.session import ray_session
 from actors.watch import Watch
 from miniverl.contract.event import STEP, Event
@@ -37,7 +36,6 @@ from miniverl.plan.compile import compile_plan
 from miniverl.plan.plan import Plan
 from miniverl.recipe.load import load_recipe
 from miniverl.record.reader import JournalReader
-from miniverl.rewards.none import NoRewards
 from miniverl.training.assemble import assemble
 from miniverl.training.local import local_roles
 from miniverl.training.loop import train
@@ -69,18 +67,6 @@ class Turn:
         self.hand_over()
 
 
-def remote_roles(cluster: Cluster) -> Roles:
-    post = Post(Watch())
-    lines = {role: Line(role, actor, post) for role, actor in cluster.actors.items() if role != "controller"}
-    return Roles(
-        trainer=RemoteTrainer(lines["trainer"], post),
-        rollout=RemoteRollout(lines["rollout"]),
-        teacher=RemoteTeacher(lines["teacher"], post),
-        rewards=NoRewards(),
-        journal=RemoteJournal(lines["journal"], post),
-    )
-
-
 def interleaved(folder: Path, overrides: list[str]) -> dict[str, object]:
     """The same steps in one process and over actors, in turn."""
     plans = [plan_in(folder / name, "trainer.test_freq=0", "trainer.val_before_train=false", "trainer.save_freq=0",
@@ -91,7 +77,8 @@ def interleaved(folder: Path, overrides: list[str]) -> dict[str, object]:
         cluster = Cluster.create(plans[1])
         try:
             cluster.start(lambda event: None)
-            jobs = ((here, plans[0], local_roles(plans[0])), (there, plans[1], remote_roles(cluster)))
+            actors = {role: actor for role, actor in cluster.actors.items() if role != "controller"}
+            jobs = ((here, plans[0], local_roles(plans[0])), (there, plans[1], remote_roles(actors, Post(Watch()))))
             # SQLite belongs to the thread that opened it: the local run has this one.
             thread = threading.Thread(target=there.run, args=(plans[1], jobs[1][2]))
             thread.start()

@@ -1,5 +1,7 @@
 """This file holds what the lines of a controller share."""
 
+import time
+
 import numpy as np
 import pytest
 import ray
@@ -52,11 +54,13 @@ def test_a_parcel_is_put_in_the_object_store_once_for_all_its_readers(attached):
 
 
 @pytest.mark.slow
-def test_promises_are_remembered_until_they_are_kept_or_the_step_begins_anew(attached):
-    post = Post(Watch())
-    one, two = (Promise(reference=ray.put(n), role="trainer", call="add") for n in range(2))
-    post.remember(one), post.remember(two)
-    post.kept(one)
-    assert post.promises() == (two,)
+def test_promises_are_remembered_until_they_are_over_or_the_step_begins_anew(attached):
+    post, sleep = Post(Watch()), ray.remote(num_cpus=0.1)(lambda: time.sleep(600))
+    kept = Promise(reference=ray.put(0), role="trainer", call="add")
+    open_ = Promise(reference=sleep.remote(), role="trainer", call="add")
+    post.remember(kept), post.remember(open_)
+    post.settle_finished()
+    assert post.promises() == (open_,)
     post.forget()
     assert post.promises() == ()
+    ray.cancel(open_.reference, force=True)

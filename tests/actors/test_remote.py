@@ -1,5 +1,7 @@
 """This file holds the proxies: what they send, and that no update learns from less than was gathered."""
 
+import sys
+
 import pytest
 import ray
 
@@ -86,6 +88,23 @@ def test_parcels_and_their_targets_arrive_in_order(roles):
         trainer.add(sent, teacher.score(sent))
     assert trainer.update(1, ()) == [(0, 0), (1, 1), (2, 2)]
     assert post.promises() == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settle", ["a later add", "a look around"])
+def test_the_store_may_drop_targets_as_soon_as_the_trainer_has_taken_them(roles, settle):
+    trainer, teacher, _, post = roles()
+    first, targets = parcel(0), teacher.score(parcel(0))
+    reference = targets.reference
+    trainer.add(first, targets)
+    post.promises()[0].settle()  # waits until it is over; forgets nothing
+    del targets
+    holders = sys.getrefcount(reference)
+    if settle == "a later add":
+        trainer.add(parcel(1), None)
+    else:
+        post.look_around()
+    assert sys.getrefcount(reference) == holders - 1, "the promise holds it no longer, only this test does"
 
 
 @pytest.mark.slow
