@@ -26,9 +26,15 @@ Say = Callable[[Event], None]
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[Say]:
-    """What to call with each event. A terminal that allows colour gets a bar, everything else one line per event."""
-    if console.is_terminal and not console.no_color:
+def progress(console: Console, *, steps: bool = True) -> Iterator[Say]:
+    """What to call with each event. A terminal that allows colour gets a bar, everything else one line per event.
+
+    Without ``steps`` neither says anything of a step; the other events are lines.
+    """
+    if not steps:
+        lines = _Lines(console)
+        yield lambda event: None if event.kind == STEP else lines(event)
+    elif console.is_terminal and not console.no_color:
         with Bar(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
             TextColumn("left"), TimeRemainingColumn(), console=console,

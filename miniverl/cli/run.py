@@ -97,7 +97,7 @@ def _train(plan: Plan, console: Console) -> None:
     from miniverl.cli.progress import progress
 
     try:
-        with progress(console) as say:
+        with progress(console, steps="console" in plan.tracking.sinks) as say:
             run_over_actors(plan, say=say)
     except Stopped:
         say_line(console, f"stopped; {CONTINUES}")

@@ -13,10 +13,10 @@ def step(number: int, **values: float) -> Event:
     return Event(kind=STEP, text=f"step {number}", step=number, total=4, values=values)
 
 
-def shown(*events: Event, terminal: bool) -> str:
+def shown(*events: Event, terminal: bool, steps: bool = True) -> str:
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, no_color=not terminal, width=120, _environ={})
-    with progress(console) as say:
+    with progress(console, steps=steps) as say:
         for event in events:
             say(event)
     return file.getvalue()
@@ -45,3 +45,9 @@ def test_the_time_left_follows_from_the_steps_seen(steps, left):
     clock = iter(range(0, 100, 10))
     pace = Pace(clock=lambda: next(clock))
     assert [pace.left(step(number)) for number in steps][-1] == left
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_without_the_console_among_the_sinks_only_the_steps_are_silent(terminal):
+    accuracy = Event(kind=EVALUATION, text="student: 50%", step=1, values={"accuracy": 0.5, "n": 8.0})
+    assert shown(accuracy, step(2), terminal=terminal, steps=False) == "student: 50%\n"
