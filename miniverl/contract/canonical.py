@@ -39,10 +39,15 @@ def little_endian(array: np.ndarray) -> bytes:
 
 
 def tensors_digest(tensors: Mapping[str, np.ndarray] | Iterable[tuple[str, np.ndarray]]) -> str:
-    """SHA-256 over (name, dtype, shape, bytes) of named arrays in order of name."""
-    pairs = tensors.items() if isinstance(tensors, Mapping) else tensors
-    digest = hashlib.sha256()
-    for name, array in sorted(pairs, key=lambda pair: pair[0]):
+    """SHA-256 over (name, dtype, shape, bytes) of named arrays in order of name.
+
+    Pairs must come in that order; each array is let go before the next is asked for.
+    """
+    pairs = sorted(tensors.items()) if isinstance(tensors, Mapping) else tensors
+    digest, before = hashlib.sha256(), ""
+    for name, array in pairs:
+        assert before <= name, f"{name} after {before}: not in order of name"
+        before = name
         digest.update(f"{name}\x00{array.dtype.str.lstrip('<>|=')}\x00{array.shape}\x00".encode())
         digest.update(little_endian(array))
     return digest.hexdigest()

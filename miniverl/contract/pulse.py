@@ -15,7 +15,7 @@ class Pulse:
     phase: str
     """The call being served, or idle."""
     progress: int
-    """Counts up while the phase advances; standing still beyond the phase's deadline means hung."""
+    """Counts up while the phase advances."""
     busy_seconds: float
     """Time spent inside calls so far."""
     calls: int

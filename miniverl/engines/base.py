@@ -136,6 +136,7 @@ class Lifecycle(ABC):
 
     def sleep(self) -> None:
         self._leave(self._allow("sleep"))
+        self._drop()
         self._release()
 
     def wake(self) -> None:
@@ -144,9 +145,8 @@ class Lifecycle(ABC):
         self._leave(target)
 
     def close(self) -> None:
-        if self.state not in (State.CLOSED, State.ASLEEP):
-            self._release()
         self._leave(self._allow("close"))
+        self._drop()
 
     def _accept(self, requests: Sequence[GenerationRequest]) -> tuple[PolicySnapshot, object]:
         """The active snapshot, if every request asks for it, and the token of this generation."""
@@ -190,9 +190,13 @@ class Lifecycle(ABC):
         """Puts the policy's tensors into the model."""
 
     @abstractmethod
+    def _drop(self) -> None:
+        """Forgets what only this engine holds. The model stays where it is: it may serve others."""
+
+    @abstractmethod
     def _release(self) -> None:
-        """Gives accelerator memory back."""
+        """Takes the model off the accelerator."""
 
     @abstractmethod
     def _restore(self) -> None:
-        """Takes it again."""
+        """Puts it back."""

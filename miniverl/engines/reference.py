@@ -93,6 +93,9 @@ class ReferenceEngine(Lifecycle):
     def _load(self, policy: Policy) -> None:
         self._model.load(policy)
 
+    def _drop(self) -> None:
+        """Nothing: no cache, no copy."""
+
     def _release(self) -> None:
         self._model.module.to("cpu")
 

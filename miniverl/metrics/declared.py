@@ -186,41 +186,6 @@ TIME_STEP = Metric(
     help="The whole step, evaluation and checkpoint apart.",
     side=True,
 )
-TIME_SYNCHRONIZE = Metric(
-    name="timing_s/update_weights",
-    unit="s",
-    reduce="last",
-    help="Handing the new policy to the rollout engine.",
-    side=True,
-)
-TIME_GENERATE = Metric(
-    name="timing_s/gen",
-    unit="s",
-    reduce="last",
-    help="First request to last group; other roles work meanwhile.",
-    side=True,
-)
-TIME_TEACHER = Metric(
-    name="timing_s/teacher",
-    unit="s",
-    reduce="sum",
-    help="Teacher busy scoring.",
-    side=True,
-)
-TIME_ADD = Metric(
-    name="timing_s/backward",
-    unit="s",
-    reduce="sum",
-    help="Trainer busy with forward and backward passes.",
-    side=True,
-)
-TIME_UPDATE = Metric(
-    name="timing_s/update_actor",
-    unit="s",
-    reduce="last",
-    help="The update once all groups are there.",
-    side=True,
-)
 TIME_EVALUATE = Metric(
     name="timing_s/testing",
     unit="s",

@@ -29,8 +29,10 @@ class Sink(Protocol):
 class Metrics:
     """Every row to every sink."""
 
-    def __init__(self, sinks: Sequence[Sink]) -> None:
+    def __init__(self, sinks: Sequence[Sink], *, logged: Iterable[int] = ()) -> None:
+        """``logged``: steps whose rows the sinks have from an earlier life."""
         self._sinks = tuple(sinks)
+        self._logged = {0, *logged}
         self._evaluated: dict[int, dict[str, float]] = {}
 
     def log(self, step: int, metrics: Row) -> None:
@@ -38,14 +40,18 @@ class Metrics:
         unknown = metrics.keys() - BY_NAME.keys()
         assert not unknown, f"metrics that miniverl/metrics/declared.py does not declare: {sorted(unknown)}"
         row = {**metrics, **self._evaluated.pop(step, {})}
+        self._logged.add(step)
         for sink in self._sinks:
             sink.log(step, row)
 
     def evaluated(self, evaluation: Evaluation) -> None:
-        """An evaluation waits for the row of its step; the one before training is a row of its own, step 0."""
+        """An evaluation waits for the row of its step, or joins it at once when that row is there already.
+
+        The one before training is a row of its own, step 0.
+        """
         self._evaluated |= _rows_of((), (evaluation,))
-        if evaluation.step == 0 and 0 in self._evaluated:
-            self.log(0, {})
+        if evaluation.step in self._logged and evaluation.step in self._evaluated:
+            self.log(evaluation.step, {})
 
     def close(self) -> None:
         for sink in self._sinks:
@@ -79,7 +85,7 @@ class JsonlSink:
 
     def log(self, step: int, metrics: Row) -> None:
         known = self._rows.get(step)
-        row = {**(known or {}), **metrics}
+        row = {**(known or {}), **_reproducible(metrics)}
         if row == known:
             return
         self._rows[step] = row
@@ -113,10 +119,14 @@ class JsonlSink:
         )
 
 
+def _reproducible(row: Row) -> dict[str, float]:
+    """Without side facts, which would make equal runs differ."""
+    return {name: value for name, value in row.items() if name not in BY_NAME or not BY_NAME[name].side}
+
+
 def _line(step: int, row: Row) -> str:
-    """Side facts stay out: they would make equal runs differ. JSON has no NaN; what is not finite becomes null."""
-    kept = {name: value for name, value in row.items() if name not in BY_NAME or not BY_NAME[name].side}
-    values = {name: value if math.isfinite(value) else None for name, value in sorted(kept.items())}
+    """JSON has no NaN; what is not finite becomes null."""
+    values = {name: value if math.isfinite(value) else None for name, value in sorted(row.items())}
     return json.dumps({"step": step, **values}, allow_nan=False) + "\n"
 
 

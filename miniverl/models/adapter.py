@@ -20,6 +20,11 @@ from miniverl.seeds import derive_seed
 NAME = "default"
 """peft's name of the only adapter."""
 
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "vocab.json",
+    "merges.txt",
+)  # fmt: skip
+
 
 def attach_lora(module: PreTrainedModel, plan: LoraPlan, *, seed: int) -> PreTrainedModel:
     """Injects fp32 LoRA layers, B = 0, A drawn from ``seed`` (LoRA, Hu et al. 2021, section 4.1).
@@ -84,9 +89,12 @@ def manifest_digest(plan: ModelPlan, names: list[str]) -> str:
 
 
 def export(module: PreTrainedModel, plan: ModelPlan, folder: Path) -> None:
-    """Writes a folder that peft (LoRA) or transformers (full weights) loads as it is."""
+    """Writes a folder that peft (LoRA) or transformers (full weights, with the tokenizer) loads as it is."""
     if plan.lora is None:
         module.save_pretrained(folder)
+        for name in TOKENIZER_FILES:
+            if (source := Path(plan.path) / name).exists():
+                (folder / name).write_bytes(source.read_bytes())
         return
     tensors = {f"base_model.model.{name.replace(f'.{NAME}.', '.')}": array for name, array in read(module).items()}
     save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import bitsandbytes
 import numpy as np
@@ -47,17 +47,19 @@ def dequantize(module: PreTrainedModel) -> PreTrainedModel:
 
 def dequantized_digest(module: nn.Module) -> str:
     """Digest of the dequantized weights of a quantized module, one layer at a time; "" when nothing is quantized."""
-    return _digest((name, dequantized(layer)) for name, layer in quantized_layers(module))
+    layers = dict(quantized_layers(module))
+    return _digest(layers, lambda name: dequantized(layers[name]))
 
 
 def plain_digest(module: PreTrainedModel, names: frozenset[str]) -> str:
     """The same digest, taken over the plain layers that ``dequantize`` put in their place."""
-    return _digest((name, module.get_submodule(name).weight) for name in sorted(names))
+    return _digest(names, lambda name: module.get_submodule(name).weight)
 
 
-def _digest(weights: Iterator[tuple[str, torch.Tensor]]) -> str:
-    arrays = [(name, _bytes_of(weight.detach())) for name, weight in weights]
-    return tensors_digest(arrays) if arrays else ""
+def _digest(names: Collection[str], weight_of: Callable[[str], torch.Tensor]) -> str:
+    if not names:
+        return ""
+    return tensors_digest((name, _bytes_of(weight_of(name).detach())) for name in sorted(names))
 
 
 def _bytes_of(weight: torch.Tensor) -> np.ndarray:

@@ -9,11 +9,10 @@ from miniverl.plan.plan import DeviceShare
 
 
 def device_for(share: DeviceShare) -> torch.device:
-    """The GPU when the placement gives the role a share of one, else the CPU with the share's threads.
+    """The GPU when the placement gives the role a share of one, else the CPU.
 
     A share bounds the process's GPU memory too: Ray's fractions are bookkeeping only.
     """
-    torch.set_num_threads(share.threads)
     if share.gpu == 0.0:
         return torch.device("cpu")
     if not torch.cuda.is_available():

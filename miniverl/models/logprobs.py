@@ -40,15 +40,21 @@ def response_hidden(module: PreTrainedModel, rows: ResponseRows) -> tuple[torch.
     return hidden_BLH[row, column - 1], ids_BL[row, column]
 
 
-def logps_of(module: PreTrainedModel, hidden_CH: torch.Tensor, *, vocabulary: int, temperature: float) -> torch.Tensor:
-    """float32 [C, V]; log-softmax of logits / temperature over the ids the tokenizer can produce.
+class Head:
+    """The LM head in float32, cast once for all chunks: logits and softmax are float32 whatever the model computes in.
 
-    LM head and softmax are float32 whatever the model computes in, here as in the engines.
+    Rows beyond ``vocabulary``, the ids the tokenizer can produce, never enter a distribution.
     """
-    head = module.get_output_embeddings()
-    bias = None if head.bias is None else head.bias[:vocabulary].float()
-    logits_CV = F.linear(hidden_CH.float(), head.weight[:vocabulary].float(), bias)
-    return F.log_softmax(logits_CV / temperature, dim=-1)
+
+    def __init__(self, module: PreTrainedModel, *, vocabulary: int) -> None:
+        head = module.get_output_embeddings()
+        self._weight_VH = head.weight[:vocabulary].float()
+        self._bias_V = None if head.bias is None else head.bias[:vocabulary].float()
+
+    def logps(self, hidden_CH: torch.Tensor, *, temperature: float) -> torch.Tensor:
+        """float32 [C, V]; log-softmax of logits / temperature."""
+        logits_CV = F.linear(hidden_CH.float(), self._weight_VH, self._bias_V)
+        return F.log_softmax(logits_CV / temperature, dim=-1)
 
 
 def chunks(positions: int, size: int) -> Iterator[slice]:

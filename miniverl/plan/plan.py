@@ -184,11 +184,6 @@ class Step:
     groups: int
     """Groups it must keep."""
 
-    @property
-    def version(self) -> int:
-        """The policy version its tokens are drawn under."""
-        return self.number - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulePlan:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from miniverl.contract.canonical import json_digest
-from miniverl.contract.report import Evaluation
+from miniverl.contract.report import Evaluation, StepReport
+from miniverl.record.export import exported
 from miniverl.record.lock import holder_lives
 from miniverl.record.reader import JournalReader
 from miniverl.record.rundir import RunDirectory
@@ -32,7 +33,7 @@ def inspect_run(run_dir: str | Path) -> Json:
             "name": plan.get("name", directory.root.name),
             "run_id": meta["run_id"],
             "run_dir": str(directory.root),
-            "state": _state(directory, done=len(reports), total=total),
+            "state": _state(directory, reports, total=total),
             "digests": {
                 "experiment": meta["experiment"],
                 "execution": json_digest(plan["execution_facts"]) if "execution_facts" in plan else None,
@@ -76,9 +77,9 @@ def render(facts: Json) -> list[str]:
     return lines + [f"metric       {name} = {value:.6g}" for name, value in sorted(facts["metrics"].items())]
 
 
-def _state(directory: RunDirectory, *, done: int, total: int | None) -> str:
-    exported = directory.final.is_dir() and any(directory.final.iterdir())
-    if total is not None and done >= total and exported:
+def _state(directory: RunDirectory, reports: Sequence[StepReport], *, total: int | None) -> str:
+    last = (reports[-1].step, reports[-1].tensor_digest) if reports else None
+    if total is not None and last is not None and last[0] >= total and exported(directory.final) == last:
         return FINISHED
     return RUNNING if holder_lives(directory.lock) else INTERRUPTED
 

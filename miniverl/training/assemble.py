@@ -75,7 +75,7 @@ def sinks_for(plan: Plan, roles: Roles, *, say: Callable[[str], None], environ: 
         )
         recorded = recorded_rows(reports, evaluations)
         sinks.append(WandbSink(run, folder=plan.run_dir, environ=environ, recorded=recorded, say=say))
-    return Metrics(sinks)
+    return Metrics(sinks, logged=[report.step for report in reports])
 
 
 def wandb_id(run_dir: Path) -> str:

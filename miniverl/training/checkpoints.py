@@ -18,17 +18,21 @@ class Checkpoints:
         self._trainer, self._journal, self._say = trainer, journal, say
 
     def save_if_due(self, step: int) -> None:
-        """Every ``save_freq`` steps and at the end; once, also when the step is replayed."""
-        every, last = self._schedule.save_freq, self._schedule.total_training_steps
-        if step == last or (every and step % every == 0):
-            self.save(step, scheduled=True)
+        """Every ``save_freq`` steps and at the end."""
+        if self._due(step):
+            self.save(step)
 
-    def save(self, step: int, *, scheduled: bool) -> None:
+    def save(self, step: int) -> None:
+        """Once, also when the step is replayed. One that is not due was made by an interrupt, and seals no shard."""
         if step == 0 or self._holds(step):
             return
-        checkpoint = self._trainer.save(step, self._journal.facts_at(step), scheduled)
+        checkpoint = self._trainer.save(step, self._journal.facts_at(step), self._due(step))
         self._journal.commit(checkpoint)  # from here on it exists
         self._say(Event(kind=CHECKPOINT, text=f"checkpoint {checkpoint.folder}", step=step))
+
+    def _due(self, step: int) -> bool:
+        every, last = self._schedule.save_freq, self._schedule.total_training_steps
+        return step == last or bool(every and step % every == 0)
 
     def _holds(self, step: int) -> bool:
         """Whether the step's checkpoint is there already; one that was damaged since is written again."""

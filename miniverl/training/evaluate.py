@@ -10,6 +10,7 @@ from miniverl.contract.group import Group
 from miniverl.contract.prompt import Prompt
 from miniverl.contract.report import Evaluation
 from miniverl.contract.request import Sampling, requests_for
+from miniverl.errors import DataError
 from miniverl.plan.plan import SchedulePlan
 from miniverl.rewards.exact import exact_answer
 from miniverl.training.roles import Roles
@@ -21,6 +22,13 @@ class Evaluator:
     """Asks the student through the rollout engine, and the teacher once; every answer sheet is recorded once."""
 
     def __init__(self, prompts: Sequence[Prompt], *, sampling: Sampling, schedule: SchedulePlan, run_seed: int) -> None:
+        """Raises DataError for prompts that have no answer to be compared with."""
+        without = [prompt.row for prompt in prompts if prompt.ground_truth is None]
+        if without:
+            raise DataError(
+                "data.val_files", value=without[:10], problem=f"{len(without)} rows have no reward_model.ground_truth",
+                fix="add the answers, or leave data.val_files out",
+            )  # fmt: skip
         self._prompts, self._sampling, self._schedule, self._run_seed = prompts, sampling, schedule, run_seed
         self._data_digest = json_digest([[(prompt.digest, prompt.ground_truth) for prompt in prompts], sampling])
 
@@ -28,7 +36,11 @@ class Evaluator:
         """Yields what was evaluated now: nothing when the step is not due or recorded already."""
         if not self._due(step):
             return
-        recorded = {(known.subject, known.step) for known in roles.journal.evaluations()}
+        recorded = {
+            (known.subject, known.step)
+            for known in roles.journal.evaluations()
+            if known.data_digest == self._data_digest
+        }
         if (TEACHER, 0) not in recorded:
             yield self._record(TEACHER, 0, "", roles.teacher.evaluate(self._prompts, self._sampling), roles)
         if (STUDENT, step) not in recorded:
@@ -54,9 +66,8 @@ class Evaluator:
     ) -> Evaluation:
         groups = tuple(answers)
         right = sum(
-            exact_answer(group.texts[0], prompt.ground_truth)
+            exact_answer(group.texts[0], str(prompt.ground_truth))
             for group, prompt in zip(groups, self._prompts, strict=True)
-            if prompt.ground_truth is not None
         )
         evaluation = Evaluation(
             subject=subject,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
+
 from miniverl.contract.event import Event
 from miniverl.plan.plan import Plan
 from miniverl.record.journal import Journal
@@ -19,6 +21,7 @@ from miniverl.training.trainer import PolicyTrainer
 
 def local_roles(plan: Plan) -> Roles:
     """The roles as plain objects. The journal takes the run directory's lock."""
+    torch.set_num_threads(plan.trainer.share.threads)  # one process has one number; actors have theirs each
     RunDirectory.prepare(plan.run_dir)
     return Roles(
         journal=Journal.open_or_create(

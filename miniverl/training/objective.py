@@ -40,9 +40,6 @@ class Positions:
 class Objective:
     """Direct GKD, or sampled k1. A variant is a row of ``LOSSES``, not a branch in the trainer."""
 
-    streams = True
-    """Whether micro-batches may go backward as they come: nothing here needs a statistic of the whole step."""
-
     def __init__(self, plan: ObjectivePlan) -> None:
         self.plan = plan
         self._loss = LOSSES[plan.name]

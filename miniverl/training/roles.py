@@ -29,7 +29,7 @@ class Trainer(Protocol):
         """Forgets an earlier, unfinished attempt at the step."""
 
     def add(self, parcel: Parcel, targets: TeacherTargets | None) -> None:
-        """Backward now if the objective streams, else kept for update."""
+        """Backward at once: no objective here needs a statistic of the whole step."""
 
     def update(self, step: int, expected: Sequence[KeptGroup]) -> StepReport:
         """1..k optimizer updates, all or nothing, on exactly the expected groups; version v becomes v + 1.

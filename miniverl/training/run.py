@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from miniverl.contract.event import EVALUATION, STEP, Event
+from miniverl.contract.event import EVALUATION, NOTE, STEP, Event
 from miniverl.contract.report import StepReport
 from miniverl.metrics import declared
 from miniverl.metrics.sinks import Metrics
@@ -59,22 +59,27 @@ class Run:
 
     def log(self, report: StepReport) -> None:
         """Console, metrics.jsonl and W&B; what may differ between equal runs goes to the journal's side table too."""
-        side = {**self.clock.times(), **self.roles.rollout.metrics()}
-        self.roles.journal.note(report.step, side)
-        self.metrics.log(report.step, {**report.metrics, **self.clock.times()})
+        engine = self.roles.rollout.metrics()
+        batches = {declared.PHYSICAL_BATCHES.name: self.clock.since("physical_batches", engine["physical_batches"])}
+        side = {**self.clock.times(), **batches}
+        self.roles.journal.note(report.step, {**side, "engine": engine})
+        self.metrics.log(report.step, {**report.metrics, **side})
+        if report.skipped:
+            self.say(Event(kind=NOTE, text=f"step {report.step}: loss or gradient not finite, update skipped"))
         total = self.plan.schedule.total_training_steps
         self.say(Event(kind=STEP, text=f"step {report.step}", step=report.step, total=total,
                        values={**report.metrics, **side}))  # fmt: skip
 
     def save_after_stop(self) -> None:
         """A checkpoint of the last closed step: what a user who stops a run expects to keep."""
-        self.checkpoints.save(self.roles.trainer.policy().snapshot.version, scheduled=False)
+        self.checkpoints.save(self.roles.trainer.policy().snapshot.version)
 
 
 class Clock:
     """Seconds of the step at hand; what is measured apart is not counted into the step."""
 
     def __init__(self) -> None:
+        self._counters: dict[str, float] = {}
         self.start()
 
     def start(self) -> None:
@@ -86,6 +91,12 @@ class Clock:
         began = time.monotonic()
         yield
         self._apart[name] = time.monotonic() - began
+
+    def since(self, counter: str, value: float) -> float:
+        """How much a counter that never falls has grown since it was last asked for."""
+        grown = value - self._counters.get(counter, 0.0)
+        self._counters[counter] = value
+        return grown
 
     def times(self) -> dict[str, float]:
         """By metric name."""

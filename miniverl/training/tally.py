@@ -22,13 +22,15 @@ class Tally:
         self._lengths: list[int] = []
         self._groups = self._cut = 0
         self._prompt_digests: set[str] = set()
-        self._weights = 0.0
+        self._variances: list[float] = []
+        """Of the rewards within each group."""
+        self._weights: torch.Tensor | float = 0.0
         self.denominator = 0.0
         """Sum of the rows' shares; what the gradient is divided by."""
 
     def add_loss(self, sums: Mapping[str, torch.Tensor], weights: torch.Tensor) -> None:
         """Sums over a chunk of positions, each value times the position's weight; [C] weights."""
-        self._weights += float(weights.sum())
+        self._weights = self._weights + weights.sum().double()
         for name, value in sums.items():
             self._weighted[name] = self._weighted[name] + value.detach().double()
 
@@ -49,16 +51,18 @@ class Tally:
         self._groups += len(parcel.kept)
         self._prompt_digests.update(group.prompt_digest for group in parcel.kept)
         self._lengths += parcel.lengths.tolist()
+        self._variances += [float(group.rewards.sum(1).var()) for group in parcel.kept if group.rewards is not None]
         self._cut += sum(reason == "length" for group in parcel.kept for reason in group.stop_reasons)
 
     def metrics(self) -> dict[str, float]:
         """By declared name, each reduced as it is declared."""
-        divisors = {"objective": self.denominator, "token_mean": self._weights}
+        divisors = {"objective": self.denominator, "token_mean": float(self._weights)}
         tokens, rows = sum(self._lengths), len(self._lengths)
         return {
             **{name: float(value) / divisors[declared.BY_NAME[name].reduce] for name, value in self._weighted.items()},
             **{name: float(value) / tokens for name, value in self._token.items()},
             **{name: float(value) for name, value in self._largest.items()},
+            **({declared.GROUP_VARIANCE_MEAN.name: sum(self._variances) / self._groups} if self._variances else {}),
             declared.RESPONSE_LENGTH_MEAN.name: tokens / rows,
             declared.RESPONSE_LENGTH_MAX.name: float(max(self._lengths)),
             declared.CLIP_RATIO.name: self._cut / rows,

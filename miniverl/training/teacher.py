@@ -17,11 +17,10 @@ from miniverl.contract.targets import TeacherTargets
 from miniverl.data.template import ChatTemplate
 from miniverl.engines.cached.engine import CachedEngine
 from miniverl.errors import TrainingError
-from miniverl.models.dequantize import dequantize, quantized_layers
 from miniverl.models.device import device_for
 from miniverl.models.frozen import FrozenModel
 from miniverl.models.load import load_base
-from miniverl.models.logprobs import chunks, logps_of, response_hidden
+from miniverl.models.logprobs import Head, chunks, response_hidden
 from miniverl.plan.plan import TeacherPlan
 from miniverl.training.packer import MicroBatch, micro_batches
 
@@ -54,16 +53,13 @@ class ModelTeacher:
 
     def _score(self, batch: MicroBatch) -> dict[str, np.ndarray]:
         hidden, ids = response_hidden(self._module, batch.rows)
+        head = Head(self._module, vocabulary=self._plan.model.vocabulary)
+        temperature = self._plan.objective.temperature
         parts = [
-            self._represent(self._logps(hidden[chunk]), ids[chunk])
+            self._represent(head.logps(hidden[chunk], temperature=temperature), ids[chunk])
             for chunk in chunks(len(ids), self._plan.logprob_chunk)
         ]
         return {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
-
-    def _logps(self, hidden: torch.Tensor) -> torch.Tensor:
-        return logps_of(
-            self._module, hidden, vocabulary=self._plan.model.vocabulary, temperature=self._plan.objective.temperature
-        )
 
     def _represent(self, logps_CV: torch.Tensor, ids_C: torch.Tensor) -> dict[str, torch.Tensor]:
         """A full vocabulary never leaves this process unless the objective asks for the exact distribution."""
@@ -76,13 +72,9 @@ class ModelTeacher:
         return {"top_ids": top_ids.int(), "top_logps": top_logps, "tail": tail}
 
     def evaluate(self, prompts: Sequence[Prompt], sampling: Sampling) -> tuple[Group, ...]:
-        """The teacher's own answers, through the engine the student is evaluated with.
-
-        A 4-bit teacher answers from its dequantized weights, which is the distribution it scores with.
-        """
-        module = dequantize(self._module) if any(quantized_layers(self._module)) else self._module
+        """The teacher's own answers, by the engine the student is evaluated with, from the module it scores with."""
         engine = CachedEngine(
-            FrozenModel(module, vocabulary=self._plan.model.vocabulary),
+            FrozenModel(self._module, vocabulary=self._plan.model.vocabulary),
             decode=ChatTemplate(self._plan.model.path).decode,
             slots=self._plan.evaluation_slots,
             max_length=self._plan.max_length,

@@ -20,9 +20,10 @@ from miniverl.models import adapter
 from miniverl.models.dequantize import dequantized_digest
 from miniverl.models.device import device_for
 from miniverl.models.load import load_base, torch_dtype
-from miniverl.models.logprobs import chunks, logps_of, response_hidden
+from miniverl.models.logprobs import Head, chunks, response_hidden
 from miniverl.plan.plan import TrainerPlan
 from miniverl.record.checkpoint import read_checkpoint, write_checkpoint
+from miniverl.record.export import publish
 from miniverl.record.facts import Facts
 from miniverl.seeds import derive_seed
 from miniverl.training.objective import Objective, Positions
@@ -54,6 +55,7 @@ class PolicyTrainer:
 
     def restore(self, folder: str | None) -> None:
         if folder is None:
+            assert self._version == 0, "a trainer that has learned is not the untrained student"
             return
         tensors, manifest = read_checkpoint(Path(folder))
         adapter.write(self._module, tensors[ADAPTER_FILE])
@@ -140,8 +142,12 @@ class PolicyTrainer:
         )
 
     def export(self, folder: str) -> None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        adapter.export(self._module, self._plan.model, Path(folder))
+        publish(
+            folder,
+            lambda draft: adapter.export(self._module, self._plan.model, draft),
+            step=self._version,
+            tensor_digest=self._tensor_digest,
+        )
 
     def _adopt(self) -> None:
         """Whatever the weights are now is the policy in force."""
@@ -158,15 +164,13 @@ class PolicyTrainer:
         """The LM head in chunks: each chunk goes back to a leaf, the leaf once through the model."""
         hidden_NH, ids_N = self._forward(batch)
         leaf_NH = hidden_NH.detach().requires_grad_()
+        head = Head(self._module, vocabulary=self._plan.model.vocabulary)
         rows = weights(self._objective.plan.loss_agg_mode, batch.lengths, horizon=self._objective.plan.horizon)
         weights_N = rows.token.float().repeat_interleave(batch.lengths).to(ids_N.device)
         behaviour_N, rollout_N = batch.behaviour_logps(), batch.rollout_logps()
         for chunk in chunks(len(ids_N), self._plan.logprob_chunk):
             positions = Positions(
-                logps_CV=logps_of(
-                    self._module, leaf_NH[chunk], vocabulary=self._plan.model.vocabulary,
-                    temperature=self._objective.plan.temperature,
-                ),
+                logps_CV=head.logps(leaf_NH[chunk], temperature=self._objective.plan.temperature),
                 ids_C=ids_N[chunk],
                 weights_C=weights_N[chunk],
                 behaviour_C=None if behaviour_N is None else behaviour_N[chunk].to(ids_N.device),

@@ -86,7 +86,7 @@ def test_neither_byte_order_nor_layout_of_memory_enters_a_digest(array):
 
 def test_the_order_in_which_tensors_come_is_irrelevant_and_pairs_do_as_well():
     a, b = np.zeros(2), np.ones(3)
-    assert tensors_digest({"a": a, "b": b}) == tensors_digest([("b", b), ("a", a)])
+    assert tensors_digest({"b": b, "a": a}) == tensors_digest([("a", a), ("b", b)])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import torch
 
 from miniverl.models.load import load_base
-from miniverl.models.logprobs import ResponseRows, chunks, logps_of, response_hidden
+from miniverl.models.logprobs import Head, ResponseRows, chunks, response_hidden
 
 CPU = torch.device("cpu")
 ROWS = ([1, 5, 3, 7], [2, 6, 4, 3, 8, 9, 10, 4], [3, 9])
@@ -19,7 +19,7 @@ def rows() -> ResponseRows:
 def test_every_response_token_gets_the_log_prob_of_its_own_prefix(model_plan):
     module = load_base(model_plan(), device=CPU)
     hidden, ids = response_hidden(module, rows())
-    found = logps_of(module, hidden, vocabulary=20, temperature=0.7).gather(1, ids[:, None])[:, 0]
+    found = Head(module, vocabulary=20).logps(hidden, temperature=0.7).gather(1, ids[:, None])[:, 0]
     expected = []
     for row, prompt in zip(ROWS, PROMPTS, strict=True):  # one unpadded row and one prefix at a time
         for at in range(prompt, len(row)):
@@ -34,7 +34,7 @@ def test_padded_rows_of_the_head_never_enter_a_distribution(model_plan):
     with torch.no_grad():
         module.get_output_embeddings().weight[16:] = 100.0
     hidden, _ = response_hidden(module, rows())
-    logps = logps_of(module, hidden, vocabulary=16, temperature=1.0)
+    logps = Head(module, vocabulary=16).logps(hidden, temperature=1.0)
     assert logps.shape[-1] == 16
     assert torch.allclose(logps.exp().sum(-1), torch.ones(len(logps)), atol=1e-5)
 

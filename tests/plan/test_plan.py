@@ -26,10 +26,6 @@ def test_nothing_remains_of_a_finished_run(desk, after):
     assert list(desk.plan().steps(after=after, cursor=20)) == []
 
 
-def test_a_step_draws_from_the_policy_that_the_steps_before_it_left(desk):
-    assert [step.version for step in desk.plan().steps(after=0, cursor=0)] == [0, 1, 2, 3, 4]
-
-
 def test_the_digests_are_locked(desk):
     """Changing this makes every recorded run another experiment."""
     plan = dataclasses.replace(desk.plan(), experiment_facts={"optim.lr": 0.001}, execution_facts={"threads": 1})

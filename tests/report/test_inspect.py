@@ -7,8 +7,9 @@ import pytest
 from miniverl.contract.canonical import json_digest
 from miniverl.contract.report import Checkpoint, Evaluation
 from miniverl.errors import RecordError
+from miniverl.record.export import publish
 from miniverl.report.inspect import FINISHED, INTERRUPTED, RUNNING, inspect_run, render
-from tests.record.drawn import IDENTITY, again, fresh, parcel, report, run_steps
+from tests.record.drawn import IDENTITY, again, fresh, parcel, report, run_steps, tensors
 
 PLAN = {"name": "tiny", "schedule": {"total_training_steps": 3}, "execution_facts": {"threads": 1}}
 
@@ -72,8 +73,13 @@ def test_a_run_is_running_while_its_writer_lives_and_finished_once_it_exported(r
         journal.append(parcel([5], step=3))
         journal.close(report(3))
     assert inspect_run(run_dir)["state"] == INTERRUPTED
+    weights = "adapter_model.safetensors"
     (run_dir / "final").mkdir()
-    (run_dir / "final" / "adapter_model.safetensors").write_bytes(b"")
+    (run_dir / "final" / weights).write_bytes(b"half")  # what a kill may leave without a mark
+    assert inspect_run(run_dir)["state"] == INTERRUPTED
+    publish(run_dir / "final", lambda f: (f / weights).write_bytes(b"2"), step=2, tensor_digest=tensors(2))
+    assert inspect_run(run_dir)["state"] == INTERRUPTED
+    publish(run_dir / "final", lambda f: (f / weights).write_bytes(b"3"), step=3, tensor_digest=report(3).tensor_digest)
     assert inspect_run(run_dir)["state"] == FINISHED
 
 

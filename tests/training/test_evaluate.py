@@ -2,8 +2,9 @@ import dataclasses
 
 import pytest
 
+from miniverl.errors import DataError
 from miniverl.training.assemble import assemble
-from miniverl.training.evaluate import described
+from miniverl.training.evaluate import Evaluator, described
 from miniverl.training.local import local_roles
 
 
@@ -34,8 +35,23 @@ def test_a_step_that_is_not_due_is_not_evaluated(run):
     assert list(run.evaluator.run_if_due(1, run.roles)) == []
 
 
+def test_prompts_without_an_answer_are_refused_by_row(run):
+    prompts = list(run.evaluator._prompts)
+    prompts[1] = dataclasses.replace(prompts[1], ground_truth=None)
+    with pytest.raises(DataError, match=rf"\[{prompts[1].row}\].*ground_truth"):
+        Evaluator(prompts, sampling=run.plan.evaluation_sampling, schedule=run.plan.schedule, run_seed=0)
+
+
+def test_other_held_out_prompts_are_evaluated_anew(run):
+    assert len(list(run.evaluator.run_if_due(0, run.roles))) == 2
+    other = Evaluator(
+        run.evaluator._prompts[:4], sampling=run.plan.evaluation_sampling, schedule=run.plan.schedule, run_seed=0
+    )
+    assert [one.n for one in other.run_if_due(0, run.roles)] == [4, 4]
+
+
 def test_accuracy_is_counted_against_the_ground_truth(run):
-    prompts = run.evaluator._prompts
-    run.evaluator._prompts = tuple(dataclasses.replace(prompt, ground_truth="never") for prompt in prompts)
-    teacher, student = run.evaluator.run_if_due(0, run.roles)
+    never = [dataclasses.replace(prompt, ground_truth="never") for prompt in run.evaluator._prompts]
+    evaluator = Evaluator(never, sampling=run.plan.evaluation_sampling, schedule=run.plan.schedule, run_seed=0)
+    teacher, student = evaluator.run_if_due(0, run.roles)
     assert (teacher.accuracy, student.accuracy) == (0.0, 0.0)

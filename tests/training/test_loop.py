@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from miniverl.errors import MiniverlError
+from miniverl.errors import MiniverlError, Stopped
 from miniverl.training.assemble import assemble
 from miniverl.training.local import local_roles
 from miniverl.training.loop import train
@@ -75,3 +75,27 @@ def test_a_teacher_that_fails_never_lets_the_update_learn_from_the_rest(plan_for
     assert roles.trainer.policy().snapshot.tensor_digest == before
     assert roles.journal.reports() == ()
     roles.journal.release()
+
+
+def test_a_stop_during_an_evaluation_costs_nothing(plan_for, untouched):
+    plan = plan_for("stopped")
+    roles = local_roles(plan)
+
+    class Stopping:
+        """The rollout, told to stop while the student answers after step 2."""
+
+        def __getattr__(self, name):
+            return getattr(roles.rollout, name)
+
+        def generate(self, requests):
+            if requests[0].sampling.greedy and roles.trainer.policy().snapshot.version == 2:
+                raise Stopped
+            return roles.rollout.generate(requests)
+
+    run = assemble(plan, dataclasses.replace(roles, rollout=Stopping()), stop=lambda: False, say=lambda event: None)
+    with pytest.raises(Stopped):
+        train(run)
+    run.save_after_stop()
+    roles.journal.release()
+    finish(plan)
+    assert bytes_of(plan) == untouched

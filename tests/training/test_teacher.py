@@ -58,3 +58,16 @@ def test_the_teacher_answers_sums_itself(teacher_plan):
     sampling = Sampling(temperature=0.0, max_new_tokens=8, stop_token_ids=template.end_ids)
     answers = ModelTeacher(teacher_plan()).evaluate(prompts, sampling)
     assert [answer.texts[0] for answer in answers] == [str(a + b) for a, b in sums]
+
+
+@pytest.mark.parametrize("quantization", ["none", "nf4"])
+def test_answering_leaves_the_teacher_as_it_was(teacher_plan, parcel, quantization):
+    plan = teacher_plan()
+    plan = dataclasses.replace(plan, model=dataclasses.replace(plan.model, quantization=quantization))
+    teacher = ModelTeacher(plan)
+    before = teacher.score(parcel).exact
+    kinds = [type(module) for module in teacher._module.modules()]
+    prompt = Prompt(row=0, ids=parcel.groups[0].prompt_ids, data_source="", ground_truth=None)
+    teacher.evaluate([prompt], Sampling(temperature=0.0, max_new_tokens=4, stop_token_ids=(1,)))
+    assert [type(module) for module in teacher._module.modules()] == kinds
+    assert np.array_equal(teacher.score(parcel).exact, before)

@@ -81,8 +81,10 @@ class CachedEngine(Lifecycle):
                 fix="set placement.rollout.threads: 1, or rollout.deterministic: false",
             )
 
-    def _release(self) -> None:
+    def _drop(self) -> None:
         self._decoder = self._cache = None
+
+    def _release(self) -> None:
         self._model.module.to("cpu")
 
     def _restore(self) -> None:

@@ -1,0 +1,37 @@
+"""This file holds the behaviour of the exported result: whole under its name, or not there."""
+
+import pytest
+
+from miniverl.record.export import MARK, exported, publish
+
+
+def writing(text):
+    return lambda folder: (folder / "adapter.bin").write_text(text)
+
+
+def test_an_export_names_the_step_it_holds(tmp_path):
+    publish(tmp_path / "final", writing("a"), step=3, tensor_digest="d")
+    assert exported(tmp_path / "final") == (3, "d")
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"adapter.bin", MARK}
+
+
+def test_a_death_while_exporting_leaves_no_export_under_the_name(tmp_path):
+    def dying(folder):
+        (folder / "adapter.bin").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        publish(tmp_path / "final", dying, step=3, tensor_digest="d")
+    assert exported(tmp_path / "final") is None and not (tmp_path / "final").exists()
+    publish(tmp_path / "final", writing("whole"), step=3, tensor_digest="d")
+    assert (tmp_path / "final" / "adapter.bin").read_text() == "whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["final"]
+
+
+def test_a_later_step_replaces_the_export_and_the_same_one_is_left_alone(tmp_path):
+    publish(tmp_path / "final", writing("three"), step=3, tensor_digest="d")
+    publish(tmp_path / "final", writing("again"), step=3, tensor_digest="d")
+    assert (tmp_path / "final" / "adapter.bin").read_text() == "three"
+    publish(tmp_path / "final", writing("four"), step=4, tensor_digest="e")
+    assert (tmp_path / "final" / "adapter.bin").read_text() == "four"
+    assert exported(tmp_path / "final") == (4, "e")
