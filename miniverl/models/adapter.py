@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ def attach_lora(module: PreTrainedModel, plan: LoraPlan, *, seed: int) -> PreTra
         torch.manual_seed(derive_seed("lora", seed))
         try:
             module = inject_adapter_in_model(_lora_config(plan), module, adapter_name=NAME)
-        except ValueError as error:
+        except (ValueError, re.error) as error:
             raise ModelError(
                 "models.student.lora.target_modules", value=plan.target_modules, problem=str(error).split("\n")[0],
                 fix="use all-linear or the names of linear layers of this model",
