@@ -36,6 +36,7 @@ def test_a_run_is_taken_up_at_its_newest_checkpoint(finished):
     assert notes == ["continuing after step 4"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["adapter.safetensors", "optimizer.safetensors", "manifest.json"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(finished, untouched, file):
     path = Path(finished.run_dir) / "checkpoints" / "step-4" / file

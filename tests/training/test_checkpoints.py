@@ -7,6 +7,7 @@ from miniverl.training.local import local_roles
 from miniverl.training.loop import train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("save_freq", "expected"), [(0, [4]), (3, [3, 4]), (1, [1, 2, 3, 4])])
 def test_checkpoints_come_when_they_are_due_and_at_the_end(plan_for, save_freq, expected):
     plan = plan_for("run", f"trainer.save_freq={save_freq}")

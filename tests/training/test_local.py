@@ -24,6 +24,7 @@ def test_the_same_run_twice_ends_with_the_same_bytes(plan_for, untouched):
     assert bytes_of(plan) == untouched
 
 
+@pytest.mark.slow
 def test_another_seed_ends_with_other_bytes(plan_for, untouched):
     plan = plan_for("other", "run.seed=2")
     finish(plan)
@@ -52,6 +53,7 @@ def test_a_stopped_run_goes_on_to_the_bytes_of_the_untouched_one(plan_for, untou
     assert bytes_of(plan) == untouched
 
 
+@pytest.mark.slow
 def test_no_recorded_group_is_generated_twice(plan_for):
     plan = plan_for("counted", "trainer.save_freq=0")
     roles = local_roles(plan)
@@ -98,6 +100,7 @@ def test_the_rollout_samples_from_the_trainers_own_policy_in_four_bits(plan_for)
         assert values[declared.GRAD_NORM.name] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides",
     [
