@@ -1,5 +1,6 @@
 """This file holds the five actors as a whole: equal to one process, and killed in every way."""
 
+import json
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import ray
 
 from actors.cluster import Cluster
 from miniverl.errors import PlacementError, RoleError
+from miniverl.metrics.declared import GRAD_NORM, LOGP_DIFF_MAX
 from miniverl.plan.compile import run_id
 from miniverl.plan.plan import DeviceShare
 from tests.ray_cluster import started
@@ -75,6 +77,18 @@ def test_one_process_and_five_actors_end_with_the_same_bytes(untouched, tmp_path
     words = [command()[0], "-c", ONE_PROCESS, str(tmp_path / "run"), *LONGER]
     subprocess.run(words, check=True, env=environment, timeout=300)
     assert result_of(tmp_path / "run") == untouched
+
+
+def test_a_student_in_four_bits_samples_from_its_own_policy_over_actors(shared_ray, tmp_path):
+    folder = tmp_path / "run"
+    words = (*SMALL, "models.student.quantization=nf4", "optim.lr=0.01", "trainer.total_training_steps=3")
+    with started(*command("run", "quickstart", *words, "-o", str(folder)), env={"RAY_ADDRESS": shared_ray.gcs}) as run:
+        said, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, said
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    steps = [row for row in rows if LOGP_DIFF_MAX.name in row]
+    assert [row["step"] for row in steps] == [1, 2, 3]
+    assert all(row[LOGP_DIFF_MAX.name] < 5e-5 and row[GRAD_NORM.name] > 0 for row in steps)
 
 
 WAYS = ("ctrl-c", "driver", "trainer", "rollout", "teacher", "journal", "controller")
