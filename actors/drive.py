@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from actors.address import knock
-from actors.environment import named_address, ray_settings
+from actors.environment import named_address, ray_settings, settled
 from miniverl.contract.event import NOTE, Event
 from miniverl.errors import RecordError, RoleError
 from miniverl.plan.plan import Plan
@@ -27,7 +28,11 @@ def run_over_actors(plan: Plan, *, say: Say) -> None:
     SystemExit after SIGTERM, RoleError for a lost role, or what a role raised.
     """
     _refuse_unless_resumable(plan)
-    _settle_environment(plan)
+    with settled(_settings(plan)):
+        _run(plan, say)
+
+
+def _run(plan: Plan, say: Say) -> None:
     from actors.cluster import Cluster
     from actors.interrupts import Interrupts
     from actors.session import ray_session
@@ -38,6 +43,7 @@ def run_over_actors(plan: Plan, *, say: Say) -> None:
         cluster = Cluster.create(plan)
         try:
             cluster.start(say)
+            say_what_differs(plan, directory, say)
             directory.record_plan(plan)  # only now: the journal has agreed that this is the run's experiment
             with Interrupts() as interrupts:
                 _follow(cluster, lambda: interrupts.wished, say)
@@ -66,12 +72,29 @@ def holds_run(run_dir: str) -> bool:
     return True
 
 
-def _settle_environment(plan: Plan) -> None:
-    """Before ray is imported, which reads all of this only then."""
+def say_what_differs(plan: Plan, directory: RunDirectory, say: Say) -> None:
+    """A run may go on elsewhere or otherwise than before, but not without a word: equal bytes are promised only to
+    equal execution."""
+    try:
+        before = directory.read_plan().get("execution_facts")
+    except RecordError:  # damaged: it is written anew
+        return
+    if before is None:
+        return
+    now = plan.execution_facts
+    changed = [
+        f"{field} {json.dumps(before.get(field))} -> {json.dumps(now.get(field))}"
+        for field in sorted(before.keys() | now.keys())
+        if before.get(field) != now.get(field)
+    ]
+    if changed:
+        say(Event(kind=NOTE, text=f"execution differs from before: {'; '.join(changed)}"))
+
+
+def _settings(plan: Plan) -> dict[str, str]:
+    """For the environment before ray is imported, which reads all of this only then."""
     named = named_address(plan, os.environ)
-    settings = ray_settings(own=named is None) | ({} if named is None else knock(*named, os.environ))
-    for name, setting in settings.items():
-        os.environ.setdefault(name, setting)
+    return ray_settings(own=named is None) | ({} if named is None else knock(*named, os.environ))
 
 
 def _follow(cluster: Cluster, wished: Callable[[], bool], say: Say) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from miniverl.plan.plan import DeviceShare, Plan
 
 FORWARDED = (
     "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_ENDPOINT", "TRANSFORMERS_OFFLINE",
     "WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_NAME", "WANDB_RUN_ID", "WANDB_DIR",
-    "PYTORCH_CUDA_ALLOC_CONF", "http_proxy", "https_proxy", "no_proxy",
+    "PYTORCH_CUDA_ALLOC_CONF",
 )  # fmt: skip
-"""What a run may need from the shell it was started in. No secrets: whoever sees the cluster sees these."""
+"""What a run may need from the shell it was started in. No secrets: whoever sees the cluster sees these. The address
+of a proxy may carry a password, so a proxy is set where Ray is started."""
 
 EQUAL_BITS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}
 """Matrix products whose bits do not depend on the number of rows or threads; read when torch loads."""
@@ -36,6 +38,21 @@ def ray_settings(*, own: bool) -> dict[str, str]:
         # Off, every part of Ray listens on the loopback address alone, whatever the system.
         **({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} if own else {}),
     }
+
+
+@contextmanager
+def settled(settings: Mapping[str, str]) -> Iterator[None]:
+    """Inside the block the environment holds ``settings``, where it does not say otherwise; after it every RAY_*
+    variable is as it was before, also those that Ray sets for itself: a notebook may start another Ray."""
+    before = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
+    for name, setting in settings.items():
+        os.environ.setdefault(name, setting)
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if name.startswith("RAY_")]:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def forwarded(shell: Mapping[str, str]) -> dict[str, str]:

@@ -30,14 +30,14 @@ class Job:
 
 
 def submit_run(words: Sequence[str], *, address: str, shell: Mapping[str, str]) -> Job:
-    """Starts ``miniverl run`` with these words as a job. Its driver starts in a folder of Ray's, so paths are absolute.
+    """Starts ``miniverl run`` with these words as a job, in this folder, so that relative paths mean the same there.
 
     Raises RoleError when no job API answers at ``address``.
     """
     for name, setting in (ray_settings(own=False) | token_mode(urlsplit(address).hostname or "", shell)).items():
         os.environ.setdefault(name, setting)
     client, address = _client(address)
-    command = shlex.join([sys.executable, "-m", "miniverl", "run", *words])
+    command = entrypoint(words, folder=os.getcwd())
     deadline = time.monotonic() + AGENT
     while True:
         try:
@@ -48,6 +48,11 @@ def submit_run(words: Sequence[str], *, address: str, shell: Mapping[str, str]) 
             time.sleep(1.0)
         else:
             return Job(id=id, address=address)
+
+
+def entrypoint(words: Sequence[str], *, folder: str) -> str:
+    """A line for a shell. Ray starts jobs in a folder of its own; ``exec`` leaves the signals to our driver."""
+    return f"cd {shlex.quote(folder)} && exec {shlex.join([sys.executable, '-m', 'miniverl', 'run', *words])}"
 
 
 def follow(job: Job, *, write: Callable[[str], None]) -> int:

@@ -1,9 +1,10 @@
-"""This file holds RaySession: the Ray a run lives in, attached to when the user names one, else started for the run."""
+"""This file holds ray_session: the Ray a run lives in, attached to where the user names one, else started for it."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,30 +31,38 @@ def ray_session(plan: Plan) -> Iterator[bool]:
     if ray.is_initialized():  # by a notebook: its Ray serves as well, and stays
         yield False
         return
-    _quieten()
     named = named_address(plan, os.environ)
-    if named is not None:
-        _attach(*named, namespace=namespace(plan))
-    else:
-        _start(plan)
-    try:
-        yield named is None
-    finally:
-        ray.shutdown()
+    with _quiet(), short_folder(tempfile.gettempdir()) as folder:
+        if named is not None:
+            _attach(*named, namespace=namespace(plan))
+        else:
+            _start(plan, folder)
+        try:
+            yield named is None
+        finally:
+            ray.shutdown()
 
 
-def _quieten() -> None:
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Ray prints what it knows of a dead worker into stdout, where our figures go, and has no switch for it. The
     driver says it in a line of its own; Ray's logs keep the rest."""
-    logging.getLogger("ray").setLevel(logging.ERROR)
+    logger, spoken = logging.getLogger("ray"), driver.print_to_stdstream
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     driver.print_to_stdstream = lambda *args, **options: None
+    try:
+        yield
+    finally:
+        driver.print_to_stdstream = spoken
+        logger.setLevel(level)
 
 
 def namespace(plan: Plan) -> str:
     return f"miniverl-{plan.run_id}"
 
 
-def _start(plan: Plan) -> None:
+def _start(plan: Plan, folder: str | None) -> None:
     ray.init(
         address="local",
         namespace=namespace(plan),
@@ -62,17 +71,23 @@ def _start(plan: Plan) -> None:
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
-        _temp_dir=short_folder(tempfile.gettempdir()),
+        _temp_dir=folder,
         # Workers in reserve would cost 100 MB each and are of no use: every role has an environment of its own.
         _system_config={"prestart_worker_first_driver": False, "enable_worker_prestart": False},
     )
 
 
-def short_folder(default: str) -> str | None:
-    """None where Ray's own choice of folder leaves room for its sockets, else a short one."""
+@contextmanager
+def short_folder(default: str) -> Iterator[str | None]:
+    """None where Ray's own choice of folder leaves room for its sockets, else a short one that goes with the block."""
     if len(os.fsencode(default)) + RAYS_OWN_PART <= SOCKET_PATH:
-        return None
-    return tempfile.mkdtemp(prefix="miniverl-", dir="/tmp")
+        yield None
+        return
+    folder = tempfile.mkdtemp(prefix="miniverl-", dir="/tmp")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # Ray's logs lie there, and a dying process may still write one
 
 
 def _attach(source: str, address: str, *, namespace: str) -> None:

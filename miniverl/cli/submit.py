@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,8 +27,9 @@ def submit(
 ) -> None:
     """Hand a run to a Ray that is already running, and leave. Closing this terminal does not end the job.
 
-    The job runs this interpreter and writes into the run directory of the plan, made absolute here. Of this shell's
-    environment only HF_* and WANDB_* settings travel with it; keys and tokens do not, set them where Ray was started.
+    The job runs this interpreter in this folder, so paths mean what they mean here. Of this shell's environment only
+    HF_* and WANDB_* settings and PYTHONPATH travel with it; keys, tokens and proxies do not, set them where Ray was
+    started.
 
     Example: miniverl submit quickstart --wait
     """
@@ -37,9 +37,8 @@ def submit(
     plan = planned(recipe, overrides or (), output_dir)
     from actors.jobs import follow, submit_run
 
-    words = [str(Path(recipe).absolute()) if Path(recipe).is_file() else recipe, *(overrides or ())]
-    target = address or _from_environment() or ADDRESS
-    job = submit_run([*words, f"run.dir={plan.run_dir}"], address=target, shell=os.environ)
+    words = [recipe, *(overrides or ()), f"run.dir={plan.run_dir}"]
+    job = submit_run(words, address=address or _from_environment() or ADDRESS, shell=os.environ)
     typer.echo(f"job {job.id} at {job.address}, run directory {plan.run_dir}")
     typer.echo(f"follow: ray job logs --address {job.address} --follow {job.id}")
     typer.echo(f"figures: miniverl inspect {plan.run_dir}")

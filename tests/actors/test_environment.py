@@ -2,9 +2,12 @@
 
 import os
 
-from actors.environment import EQUAL_BITS, forwarded, named_address, ray_settings, role_variables
+from actors.environment import EQUAL_BITS, forwarded, named_address, ray_settings, role_variables, settled
 
-SHELL = {"HF_HOME": "/models", "HF_TOKEN": "secret", "WANDB_MODE": "offline", "WANDB_API_KEY": "secret", "EDITOR": "vi"}
+SHELL = {
+    "HF_HOME": "/models", "HF_TOKEN": "secret", "WANDB_MODE": "offline", "WANDB_API_KEY": "secret", "EDITOR": "vi",
+    "https_proxy": "http://me:secret@proxy",
+}  # fmt: skip
 
 
 def test_settings_travel_and_secrets_stay():
@@ -43,3 +46,12 @@ def test_an_address_comes_from_the_recipe_before_the_shell(plan):
 
 def test_only_our_own_ray_is_confined_to_the_loopback_address():
     assert ray_settings(own=True).items() > ray_settings(own=False).items()
+
+
+def test_settings_respect_the_shell_and_go_with_the_block(monkeypatch):
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    before = dict(os.environ)
+    with settled({"RAY_AUTH_MODE": "token", "RAY_ONE": "1"}):
+        assert (os.environ["RAY_AUTH_MODE"], os.environ["RAY_ONE"]) == ("disabled", "1")
+        os.environ["RAY_OTHER"] = "set by Ray"
+    assert dict(os.environ) == before

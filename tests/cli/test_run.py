@@ -1,5 +1,6 @@
 """This file holds the command that trains: its first words, its refusals, its figures."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 from miniverl.cli.run import is_finished, outcome, planned, run
 from miniverl.errors import ConfigError, RecordError, RoleError
 from miniverl.record.journal import Journal
+from miniverl.record.rundir import RunDirectory
+from tests.finished import bytes_of, finish
 from tests.small_run import SMALL, STEPS
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +78,20 @@ def test_a_directory_with_another_run_is_refused_when_resume_is_never(called, pl
     assert not is_finished(plan), "a run that is begun is not finished"
     with pytest.raises(RecordError, match="never"):
         called("quickstart", *SMALL, "run.resume=never", "-o", plan.run_dir)
+
+
+@pytest.mark.slow
+def test_a_run_killed_during_its_export_is_not_finished_until_the_same_command_has_exported(tmp_path):
+    short = (*SMALL, "trainer.total_training_steps=2", "data.val_files=[]")
+    plan = planned("quickstart", short, str(tmp_path / "run"))
+    RunDirectory.prepare(plan.run_dir).record_plan(plan)
+    finish(plan)
+    whole = bytes_of(plan)
+    assert is_finished(plan)
+    shutil.rmtree(Path(plan.run_dir) / "final")
+    assert not is_finished(plan)
+    finish(plan)
+    assert is_finished(plan) and bytes_of(plan) == whole
 
 
 def test_the_outcome_names_what_was_measured_and_where_the_result_lies(plan):

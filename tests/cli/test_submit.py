@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ray.util.state import list_actors
 
+from miniverl.data.sample import write_sample
 from tests.ray_cluster import SharedRay, started
 from tests.small_run import SMALL, command, result_of
 
@@ -19,14 +20,16 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def submitted(shared_ray, tmp_path_factory) -> dict[str, object]:
-    """What a run by ``miniverl submit --wait`` ended with, and the actors seen by name while it ran."""
-    run_dir = tmp_path_factory.mktemp("submitted") / "run"
-    words = command("submit", "quickstart", *SMALL, "--address", shared_ray.jobs, "--wait", "-o", str(run_dir))
-    with started(*words) as job:
+    """What a run by ``miniverl submit --wait`` ended with, and the actors seen by name while it ran. Its recipe names
+    files from the folder of the shell."""
+    folder = tmp_path_factory.mktemp("submitted")
+    files = [*write_sample(folder / "sums", rows=128, seed=0)]
+    words = (*SMALL, f"data.train_files={files[0].relative_to(folder)}", "--address", shared_ray.jobs, "--wait")
+    with started(*command("submit", "quickstart", *words, "-o", "run"), cwd=folder) as job:
         seen = actors_of(shared_ray, job)
         said, _ = job.communicate(timeout=300)
     assert job.returncode == 0, said
-    return {"said": said, "seen": seen, "result": result_of(run_dir)}
+    return {"said": said, "seen": seen, "result": result_of(folder / "run"), "file": files[0]}
 
 
 def actors_of(there: SharedRay, job) -> set[str]:
@@ -51,7 +54,8 @@ def test_plain_ray_job_submit_runs_the_same_recipe_to_the_same_bytes(shared_ray,
     environment = json.dumps({"env_vars": {"PYTHONPATH": str(Path(__file__).parents[2]), "HF_HUB_OFFLINE": "1"}})
     ray_command = Path(sys.executable).with_name("ray")
     options = ("job", "submit", "--address", shared_ray.jobs, "--runtime-env-json", environment, "--")
-    words = (*options, *command("run", "quickstart", *SMALL, "-o", str(tmp_path / "run")))
+    data = f"data.train_files={submitted['file']}"
+    words = (*options, *command("run", "quickstart", *SMALL, data, "-o", str(tmp_path / "run")))
     with started(str(ray_command), *words, env={"RAY_AUTH_MODE": "token"}) as job:
         said, _ = job.communicate(timeout=300)
     assert job.returncode == 0, said
