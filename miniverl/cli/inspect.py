@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ def inspect(
 
     Example: miniverl inspect runs/quickstart --json
     """
-    from miniverl.report.inspect import inspect_run, render
+    from miniverl.report import inspect as report
 
-    facts = inspect_run(run)
-    typer.echo(json.dumps(facts, indent=2, sort_keys=True) if as_json else "\n".join(render(facts)))
+    facts = report.inspect_run(run)
+    typer.echo(report.as_json(facts) if as_json else "\n".join(report.render(facts)))

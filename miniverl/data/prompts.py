@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from miniverl.contract.canonical import canonical_json, json_digest
@@ -22,8 +23,14 @@ from miniverl.errors import DataError
 SHOWN = 10
 """Complaints shown in one error; the rest are counted."""
 
-READ_COLUMNS = ("data_source", "reward_model", "extra_info")
+ANSWERS: Mapping[str, str] = {"reward_model": "ground_truth", "extra_info": "answer"}
+"""verl's columns that may hold the ground truth, the first first, and its name in there."""
+
+READ_COLUMNS = ("data_source", *ANSWERS)
 """verl's columns that are used where a file has them, beside the prompt's own."""
+
+UNREADABLE = (OSError, ValueError, OverflowError, KeyError, pa.ArrowException)
+"""What reading a damaged file, or a cell of it, can raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,11 +67,12 @@ def read_prompts(
     limit = _Limit(tokens=max_prompt_length, truncation=truncation, drops=filter_overlong_prompts)
     prompts: list[Prompt] = []
     complaints: list[tuple[str, Complaint]] = []
-    rows = dropped = cut = 0
+    rows = dropped = cut = unknown = 0
     for where, row in _rows(files, prompt_key):
         try:
-            ids = template.encode(conversation(row[prompt_key]))
+            ids = template.encode(conversation(row.messages()))
             kept = limit.apply(ids)
+            truth, source = row.truth(), row.source()
         except Complaint as complaint:
             complaints.append((where, complaint))
         except DataError as refusal:  # the template's own
@@ -73,13 +81,16 @@ def read_prompts(
             dropped += kept is None
             cut += kept is not None and len(kept) < len(ids)
             if kept is not None:
-                prompts.append(_prompt(rows, kept, row))
+                prompts.append(Prompt(row=rows, ids=np.array(kept), data_source=source, ground_truth=truth))
+                unknown += 2 * sum(number == template.unknown_id for number in kept) > len(kept)
         rows += 1
     if complaints:
         raise _refusal(files, rows, complaints)
     if not prompts:
         raise _empty(files, rows, dropped, max_prompt_length)
-    return PromptSet(prompts=tuple(prompts), notes=_notes(files, rows, dropped, cut, limit))
+    return PromptSet(
+        prompts=tuple(prompts), notes=_notes(files, rows, limit, dropped=dropped, cut=cut, unknown=unknown)
+    )
 
 
 def file_sha256(path: Path | str) -> str:
@@ -87,7 +98,7 @@ def file_sha256(path: Path | str) -> str:
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -116,13 +127,93 @@ class _Limit:
         return ids[-self.tokens :] if self.truncation == "left" else ids[: self.tokens]
 
 
-def _rows(files: Sequence[Path | str], prompt_key: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(where it stands, its columns) of every row, file after file."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """The cells in use. One that could not be read is its Complaint, and raised where it is asked for."""
+
+    prompt: Any
+    data_source: Any
+    answers: tuple[Any, ...]
+    """By ANSWERS."""
+
+    def messages(self) -> Any:
+        return _read(self.prompt)
+
+    def source(self) -> str:
+        found = _read(self.data_source)
+        return "" if found is None else str(found)
+
+    def truth(self) -> str | None:
+        """reward_model.ground_truth, else extra_info.answer, as text; a list or a struct as its JSON."""
+        found = next((answer for cell in self.answers if (answer := _read(cell)) is not None), None)
+        if isinstance(found, bytes | list | dict):
+            return _json_text(found)
+        return None if found is None else str(found)
+
+
+def _read(cell: Any) -> Any:
+    if isinstance(cell, Complaint):
+        raise cell
+    return cell
+
+
+def _json_text(found: bytes | list[Any] | dict[str, Any]) -> str:
+    try:
+        return canonical_json(found).decode()
+    except (TypeError, ValueError) as error:
+        raise Complaint(
+            f"has a ground truth that cannot be written as JSON ({error})", "write the answer as text, say its JSON"
+        ) from None
+
+
+def _rows(files: Sequence[Path | str], prompt_key: str) -> Iterator[tuple[str, _Row]]:
+    """(where it stands, its cells) of every row, file after file."""
     number = 0
     for path in files:
-        for index, row in enumerate(_table(Path(path), prompt_key).to_pylist()):
+        for index, row in enumerate(_table_rows(Path(path), prompt_key)):
             yield f"row {number}" if len(files) == 1 else f"row {number} ({Path(path).name}, row {index})", row
             number += 1
+
+
+def _table_rows(path: Path, prompt_key: str) -> list[_Row]:
+    table = _table(path, prompt_key)
+    try:
+        columns = {name: table.column(name) for name in {prompt_key, *READ_COLUMNS} & set(table.column_names)}
+    except KeyError as error:  # two columns of one name
+        raise _unreadable(path, error) from error
+    empty = [None] * table.num_rows
+    prompts = _cells(prompt_key, columns[prompt_key])
+    sources = _cells("data_source", columns["data_source"]) if "data_source" in columns else empty
+    answers = [_answers(name, columns[name]) if name in columns else empty for name in ANSWERS]
+    return [
+        _Row(prompt=prompt, data_source=source, answers=tuple(found))
+        for prompt, source, *found in zip(prompts, sources, *answers, strict=True)
+    ]
+
+
+def _answers(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """The one field in use: what else lies beside it need not be readable here."""
+    field = ANSWERS[name]
+    if not pa.types.is_struct(column.type) or column.type.get_field_index(field) < 0:
+        return [None] * len(column)
+    return _cells(f"{name}.{field}", pc.struct_field(column, field))
+
+
+def _cells(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column, a Complaint in place of one that cannot be read."""
+    try:
+        return column.to_pylist()
+    except UNREADABLE:
+        return [_cell(name, scalar) for scalar in column]
+
+
+def _cell(name: str, scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except UNREADABLE as error:
+        return Complaint(
+            f"{name} cannot be read ({error})", "write text as UTF-8, and times in microseconds or as text"
+        )
 
 
 def _table(path: Path, prompt_key: str) -> pa.Table:
@@ -132,7 +223,7 @@ def _table(path: Path, prompt_key: str) -> pa.Table:
             names = file.schema_arrow.names
             if prompt_key in names:
                 return file.read(columns=[name for name in (prompt_key, *READ_COLUMNS) if name in names])
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         raise _unreadable(path, error) from error
     near = get_close_matches(prompt_key, names, n=1, cutoff=0.5)
     raise DataError(
@@ -150,29 +241,12 @@ def _unreadable(path: Path | str, error: Exception) -> DataError:
             problem="is missing",
             fix="correct data.train_files or data.val_files, or fetch the file",
         )
-    reason = str(error).splitlines()[0]
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
     return DataError(
         f"data file {path}",
         problem=f"cannot be read ({reason})",
         fix="name an undamaged Parquet file that you may read",
     )
-
-
-def _prompt(number: int, ids: list[int], row: Mapping[str, Any]) -> Prompt:
-    source = row.get("data_source")
-    return Prompt(
-        row=number, ids=np.array(ids), data_source="" if source is None else str(source), ground_truth=_truth(row)
-    )
-
-
-def _truth(row: Mapping[str, Any]) -> str | None:
-    """reward_model.ground_truth, else extra_info.answer, as text; a list or a struct as its JSON."""
-    for column, field in (("reward_model", "ground_truth"), ("extra_info", "answer")):
-        cell = row.get(column)
-        found = cell.get(field) if isinstance(cell, Mapping) else None
-        if found is not None:
-            return canonical_json(found).decode() if isinstance(found, list | dict) else str(found)
-    return None
 
 
 def _named(files: Sequence[Path | str]) -> str:
@@ -197,11 +271,18 @@ def _empty(files: Sequence[Path | str], rows: int, dropped: int, limit: int) -> 
     return DataError(f"prompts of {_named(files)}", problem=problem, fix=fix)
 
 
-def _notes(files: Sequence[Path | str], rows: int, dropped: int, cut: int, limit: _Limit) -> tuple[str, ...]:
+def _notes(
+    files: Sequence[Path | str], rows: int, limit: _Limit, *, dropped: int, cut: int, unknown: int
+) -> tuple[str, ...]:
     over = f"of {rows} prompts of {_named(files)} are over {limit.tokens} tokens:"
     notes = []
     if dropped:
         notes.append(f"{dropped} {over} dropped (data.filter_overlong_prompts)")
     if cut:
         notes.append(f"{cut} {over} cut on the {limit.truncation} (data.truncation)")
+    if unknown:
+        notes.append(
+            f"{unknown} of {rows} prompts of {_named(files)} are mostly the unknown token: "
+            "this tokenizer has no tokens for their text"
+        )
     return tuple(notes)

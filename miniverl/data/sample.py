@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +41,44 @@ def write_sample(folder: Path, *, rows: int, seed: int) -> dict[Path, int]:
     """Writes train, validation and held-out sums into a folder; returns the files with their row counts.
 
     Raises DataError when a file is already there, when the folder cannot be written, or for a count of rows that
-    cannot be drawn; nothing is written then.
+    cannot be drawn; no file is there then that was not before.
     """
+    folder = _expanded(folder)
     files = {split: folder / f"{split}.parquet" for split in sums.SPLITS}
-    taken = [path.name for path in files.values() if path.exists()]
+    with _named(folder):
+        taken = [path.name for path in files.values() if path.exists()]
     if taken:
         raise DataError(
             str(folder), value=taken, problem="is there already", fix="name another folder, or remove the files first"
         )
     drawn = {split: sums.rows(split, count=count, seed=seed) for split, count in counts(rows).items()}
-    try:
+    drafts = {split: path.with_name(f".{path.name}.tmp-{os.getpid()}") for split, path in files.items()}
+    with _named(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for split, path in files.items():
-            write_rows(path, drawn[split])
-    except OSError as error:
-        raise DataError(
-            str(folder), problem=f"cannot be written ({error.strerror or error})", fix="name a folder you may write to"
-        ) from error
+        try:
+            for split, draft in drafts.items():
+                write_rows(draft, drawn[split])
+            for split, draft in drafts.items():  # nothing is in the way of these, and they need no space
+                draft.rename(files[split])
+        finally:
+            for draft in drafts.values():
+                draft.unlink(missing_ok=True)
     return {path: len(drawn[split]) for split, path in files.items()}
+
+
+def _expanded(folder: Path) -> Path:
+    try:
+        return folder.expanduser()
+    except RuntimeError as error:
+        raise DataError(str(folder), problem=f"is not a folder ({error})", fix="name another folder") from error
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        fix = "free some space and start the same command again" if full else "name a folder you may write to"
+        raise DataError(str(folder), problem=f"cannot be written ({reason})", fix=fix) from error

@@ -23,6 +23,17 @@ Message = Mapping[str, Any]
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 """What a template may refer to by name."""
 
+TEMPLATE_ERRORS = (
+    jinja2.TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What the code of a template can raise while it runs: it divides, indexes and recurses as its author wrote it."""
+
 
 class ChatTemplate:
     """The tokenizer and chat template of a model folder, as transformers' ``apply_chat_template`` would use them.
@@ -48,11 +59,11 @@ class ChatTemplate:
         facts = {"messages": list(messages), "tools": None, "documents": None, "add_generation_prompt": True}
         try:
             return self._template.render(**self._names, **facts)
-        except (jinja2.TemplateError, TypeError) as error:
+        except TEMPLATE_ERRORS as error:
             raise DataError(
                 "chat template",
                 value=str(self._folder),
-                problem=f"cannot render these messages ({error})",
+                problem=f"cannot render these messages ({error or type(error).__name__})",
                 fix="use only the roles and fields that this model's template knows",
             ) from error
 
@@ -87,8 +98,7 @@ class ChatTemplate:
         ends: set[int] = set()
         for name in ("generation_config.json", "config.json"):
             settings = _json_file(self._folder, name, needed=False)
-            found = settings.get("eos_token_id", settings.get("text_config", {}).get("eos_token_id"))
-            ends.update(found if isinstance(found, list) else () if found is None else (found,))
+            ends.update(_end_ids(self._folder / name, settings))
         if "eos_token" in self._names:
             ends.add(self._id("eos_token"))
         return tuple(sorted(ends))
@@ -97,6 +107,12 @@ class ChatTemplate:
     def pad_id(self) -> int | None:
         """The tokenizer's padding id; None when it names none. May equal an end id: mask by length, never by id."""
         return self._id("pad_token") if "pad_token" in self._names else None
+
+    @cached_property
+    def unknown_id(self) -> int | None:
+        """The id that stands for text the tokenizer cannot write; None where it can write everything."""
+        number, text = self._model.get("unk_id"), self._model.get("unk_token")
+        return number if number is not None or text is None else self._tokenizer.token_to_id(text)
 
     def _id(self, name: str) -> int:
         number = self._tokenizer.token_to_id(self._names[name])
@@ -140,8 +156,9 @@ def _refuse(message: str) -> None:
 
 def _compiled(folder: Path, text: str) -> jinja2.Template:
     try:
+        text.encode()  # its digest is taken over UTF-8
         return _environment().from_string(text)
-    except jinja2.TemplateSyntaxError as error:
+    except (jinja2.TemplateError, SyntaxError, ValueError, RecursionError) as error:
         raise ModelError(
             str(folder), problem=f"its chat template has a syntax error ({error})", fix="mend chat_template.jinja"
         ) from error
@@ -150,14 +167,14 @@ def _compiled(folder: Path, text: str) -> jinja2.Template:
 def _json_file(folder: Path, name: str, *, needed: bool) -> dict[str, Any]:
     """The object in a file; empty when the file is missing and not needed."""
     path = folder / name
-    if not needed and not path.exists():
-        return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
+        if not needed:
+            return {}
         fix = "name a folder with a fast tokenizer; transformers' save_pretrained writes one"
         raise ModelError(str(path), problem="is missing", fix=fix) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(str(path), problem=f"cannot be read ({error})", fix="fetch the model again") from error
     if not isinstance(found, dict):
         raise ModelError(str(path), problem="holds no JSON object", fix="fetch the model again")
@@ -174,7 +191,11 @@ def _tokenizer(folder: Path) -> tuple[Tokenizer, dict[str, Any]]:
             problem="describes no tokenizer with a vocabulary",
             fix="fetch the model again",
         )
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    try:
+        tokenizer = Tokenizer.from_buffer((folder / "tokenizer.json").read_bytes())  # from_file raises a bare Exception
+    except (OSError, ValueError) as error:
+        problem = f"is refused by the tokenizers library ({error})"
+        raise ModelError(str(folder / "tokenizer.json"), problem=problem, fix="fetch the model again") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer, model
@@ -184,18 +205,46 @@ def _named_tokens(folder: Path, settings: Mapping[str, Any]) -> dict[str, str]:
     """bos_token, eos_token, ... as text; tokenizer_config.json overrides special_tokens_map.json."""
     merged = {**_json_file(folder, "special_tokens_map.json", needed=False), **settings}
     found = {name: merged.get(name) for name in NAMED_TOKENS}
-    texts = {name: token["content"] if isinstance(token, Mapping) else token for name, token in found.items()}
+    texts = {
+        name: token.get("content", token) if isinstance(token, Mapping) else token for name, token in found.items()
+    }
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise ModelError(
+                f"{folder / 'tokenizer_config.json'}: {name}",
+                value=text,
+                problem="is neither text nor an object whose content is text",
+                fix="write the token's text, or fetch the model again",
+            )
     return {name: text for name, text in texts.items() if text is not None}
+
+
+def _end_ids(path: Path, settings: Mapping[str, Any]) -> list[int]:
+    """The eos_token_id of a settings file, or that of its text model."""
+    text = settings.get("text_config")
+    found = settings.get("eos_token_id", text.get("eos_token_id") if isinstance(text, Mapping) else None)
+    ids = found if isinstance(found, list) else [] if found is None else [found]
+    if all(type(number) is int and number >= 0 for number in ids):
+        return ids
+    raise ModelError(
+        f"{path}: eos_token_id", value=found, problem="is no id and no list of ids", fix="write whole numbers"
+    )
 
 
 def _template_text(folder: Path, settings: Mapping[str, Any]) -> str:
     """chat_template.jinja, else the chat_template of tokenizer_config.json (of several, the one named default)."""
     path = folder / "chat_template.jinja"
-    if path.exists():
+    try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        fix = "save it as UTF-8 text, or fetch the model again"
+        raise ModelError(str(path), problem=f"cannot be read ({error})", fix=fix) from error
     found = settings.get("chat_template")
     if isinstance(found, list):
-        found = {entry["name"]: entry["template"] for entry in found}.get("default")
+        entries = [entry for entry in found if isinstance(entry, Mapping) and entry.get("name") == "default"]
+        found = entries[-1].get("template") if entries else None
     if not isinstance(found, str):
         raise ModelError(
             str(folder),

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from miniverl.contract.canonical import json_digest
 from miniverl.plan import slices
@@ -19,19 +18,21 @@ from miniverl.plan.pair import (
     stop_token_ids,
     vocabulary,
 )
-from miniverl.plan.placement import shares
+from miniverl.plan.placement import local_cpus, shares
 from miniverl.plan.plan import DeviceShare, ModelPlan, ObjectivePlan, Plan, RolloutPlan, TeacherPlan, TrainerPlan
-from miniverl.plan.questions import data_plan
+from miniverl.plan.questions import data_plan, refuse_without_answers
+from miniverl.recipe.path import absolute
 from miniverl.recipe.schema import Recipe
 
 
 def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
-    """The plan of a recipe. ``run_dir`` overrides ``run.dir``; both are taken from the current directory.
+    """The plan of a recipe. ``run_dir`` overrides ``run.dir``; both are taken from the current directory, and links
+    are resolved: a directory is one run by whatever path.
 
     Reads the models' files and every prompt; loads no weights. Raises ConfigError, DataError or ModelError. The same
     files and recipe give the same plan: no clock and no chance enters it.
     """
-    folder = str(Path(run_dir or recipe.run.dir or f"runs/{recipe.name}").expanduser().absolute())
+    folder = str(absolute(run_dir or recipe.run.dir or f"runs/{recipe.name}", field="run.dir", links=True))
     pair = _pair(recipe)
     train, prompts = data_plan(recipe.data.train_files, recipe.data, student=pair.student, field="data.train_files")
     notes = [*differences(pair.student, pair.teacher), *prompts.notes]
@@ -42,6 +43,7 @@ def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
         )
         notes.extend(prompts.notes)
         asked = min(recipe.trainer.val_prompts or evaluation.prompts, evaluation.prompts)
+        refuse_without_answers(prompts.prompts[:asked], field="data.val_files")
     sampling = slices.sampling(recipe, stop_token_ids=stop_token_ids(pair.student, pair.teacher))
     objective = slices.objective(recipe, vocabulary=vocabulary(pair.student, pair.teacher), sampling=sampling)
     schedule = slices.schedule(recipe, prompts=train.prompts)
@@ -69,7 +71,7 @@ def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
             placement=placement,
             experiment_facts={},
             execution_facts={},
-            notes=(*notes, *_warnings(recipe, train.prompts)),
+            notes=(*notes, *_warnings(recipe, train.prompts), *_cpu_notes(recipe, placement)),
         )
     )
 
@@ -166,12 +168,23 @@ def _teacher(
 
 def _resume(asked: str) -> str:
     """auto and never are words; anything else is the path of a checkpoint."""
-    return asked if asked in ("auto", "never") else str(Path(asked).expanduser().absolute())
+    return asked if asked in ("auto", "never") else str(absolute(asked, field="run.resume"))
 
 
 def _warnings(recipe: Recipe, prompts: int) -> list[str]:
     batch = recipe.data.train_batch_size
     return [f"a step takes {batch} prompts and there are {prompts}: prompts repeat within a step"] * (batch > prompts)
+
+
+def _cpu_notes(recipe: Recipe, placement: Mapping[str, DeviceShare]) -> list[str]:
+    """Whether a cluster is there to attach to is not known here: RAY_ADDRESS is for the command line to read."""
+    asked, have = sum(share.cpu for share in placement.values()), local_cpus()
+    if recipe.ray.address is not None or round(asked, 4) <= have:
+        return []
+    return [
+        f"the roles ask for {asked:g} CPUs (placement.<role>.cpu) and a Ray of this machine has {have}: "
+        "the run starts only on a larger cluster (RAY_ADDRESS)"
+    ]
 
 
 def _with_facts(plan: Plan) -> Plan:

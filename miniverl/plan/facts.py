@@ -30,6 +30,9 @@ LIBRARIES = (
 )
 """Distributions whose version may change a float or a file."""
 
+SCHEDULE = "optim.schedule_steps (trainer.total_training_steps where it is not written)"
+"""Two keys decide it, and a user whose longer run is refused may have written only the second."""
+
 READS: Mapping[str, tuple[str, ...]] = {
     "gkd": ("divergence", "topk", "temperature", "loss_agg_mode"),
     "sampled_k1": ("temperature", "loss_agg_mode", "rollout_is"),
@@ -124,9 +127,8 @@ def _objective(objective: ObjectivePlan) -> dict[str, Any]:
 def _optim(optim: OptimPlan) -> dict[str, Any]:
     """A constant rate has no length; otherwise the length of the schedule bends every step."""
     facts = {f"optim.{name}": value for name, value in dataclasses.asdict(optim).items()}
-    if optim.lr_scheduler_type == "constant":
-        del facts["optim.schedule_steps"]
-    return facts
+    length = facts.pop("optim.schedule_steps")
+    return facts if optim.lr_scheduler_type == "constant" else {**facts, SCHEDULE: length}
 
 
 def _origin(key: str, model: ModelPlan) -> dict[str, Any]:

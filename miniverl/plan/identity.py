@@ -13,6 +13,8 @@ from miniverl.data.prompts import file_sha256
 from miniverl.data.template import ChatTemplate
 from miniverl.errors import ModelError
 from miniverl.plan.locate import locate_model
+from miniverl.plan.weights import refuse_damaged
+from miniverl.recipe.path import kind_of
 
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -56,12 +58,9 @@ def identify(name: str, *, field: str) -> ModelFolder:
     """
     located = locate_model(name, field=field)
     _refuse_incomplete(located.path, field=field)
-    config = _json(located.path / "config.json", field=field)
-    config = config if "vocab_size" in config else config.get("text_config", config)
-    if not isinstance(config.get("vocab_size"), int):
-        raise ModelError(
-            field, value=name, problem="config.json states no vocab_size", fix="name a causal language model"
-        )
+    config = _config(located.path / "config.json", field=field)
+    for path in sorted(located.path.glob("*.safetensors")):
+        refuse_damaged(path, field=field)
     template = ChatTemplate(located.path)
     return ModelFolder(
         id=name,
@@ -75,20 +74,39 @@ def identify(name: str, *, field: str) -> ModelFolder:
     )
 
 
+def _config(path: Path, *, field: str) -> dict[str, Any]:
+    """The part of config.json that describes the text model, with the two numbers a plan reads checked."""
+    config = _json(path, field=field)
+    text = config.get("text_config")
+    if "vocab_size" not in config and isinstance(text, dict):
+        config = text
+    if config.get("vocab_size") is None:
+        raise ModelError(field, value=str(path), problem="states no vocab_size", fix="name a causal language model")
+    for key in ("vocab_size", "max_position_embeddings"):
+        found = config.get(key)
+        if found is not None and (type(found) is not int or found < 1):
+            problem = f"{key} is {found!r}, not a whole number above 0"
+            raise ModelError(field, value=str(path), problem=problem, fix="correct the file, or fetch it again")
+    return config
+
+
 def _revision(folder: Path) -> str:
     named = [folder / "config.json", *sorted(folder.glob("*.safetensors"))]
     return json_digest(sorted((path.name, file_sha256(path)) for path in named))
 
 
 def _refuse_incomplete(folder: Path, *, field: str) -> None:
-    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+    def is_file(name: str) -> bool:
+        return kind_of(folder / name, field=field, refusal=ModelError) == "file"
+
+    if is_file("adapter_config.json") and not is_file("config.json"):
         raise ModelError(
             field,
             value=str(folder),
             problem="is an adapter, not a model",
             fix="merge it into its base, or name the base",
         )
-    missing = [name for name in ("config.json", "tokenizer.json") if not (folder / name).is_file()]
+    missing = [name for name in ("config.json", "tokenizer.json") if not is_file(name)]
     if missing:
         raise ModelError(
             field,
@@ -104,18 +122,26 @@ def _refuse_incomplete(folder: Path, *, field: str) -> None:
             problem="holds its weights only as pickles, which can run code" if pickles else "has no *.safetensors",
             fix="save it again with save_pretrained, which writes safetensors",
         )
-    if (folder / INDEX).is_file():
-        shards = set(_json(folder / INDEX, field=field).get("weight_map", {}).values())
-        if absent := sorted(name for name in shards if not (folder / name).is_file()):
+    if is_file(INDEX):
+        shards = _shards(folder / INDEX, field=field)
+        if absent := sorted(name for name in shards if not is_file(name)):
             raise ModelError(
                 field, value=str(folder), problem=f"lacks {', '.join(absent)}, named by {INDEX}", fix="fetch it again"
             )
 
 
+def _shards(index: Path, *, field: str) -> set[str]:
+    """The files that an index names."""
+    named = _json(index, field=field).get("weight_map")
+    if not isinstance(named, dict) or not all(isinstance(name, str) for name in named.values()):
+        raise ModelError(field, value=str(index), problem="has no weight_map of file names", fix="fetch the file again")
+    return set(named.values())
+
+
 def _json(path: Path, *, field: str) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             field, value=str(path), problem=f"cannot be read: {error}", fix="fetch the file again"
         ) from None

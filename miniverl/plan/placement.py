@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from miniverl.errors import PlacementError
@@ -17,6 +18,12 @@ GRAIN = 10_000
 def shares(placement: Placement) -> dict[str, DeviceShare]:
     """By role, in the order of ROLES."""
     return {role: _share(getattr(placement, role)) for role in ROLES}
+
+
+def local_cpus() -> int:
+    """CPUs of a Ray that is started on this machine for one run; Ray is given two even where there is one."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(2, usable or 2)
 
 
 def refuse_unless_it_fits(placement: Mapping[str, DeviceShare], resources: Mapping[str, float]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from miniverl.data.prompts import PromptSet, file_sha256, read_prompts
+from miniverl.contract.prompt import Prompt
+from miniverl.data.prompts import SHOWN, PromptSet, file_sha256, read_prompts
+from miniverl.errors import DataError
 from miniverl.plan.identity import ModelFolder
 from miniverl.plan.locate import locate_file
 from miniverl.plan.plan import DataFile, DataPlan
@@ -34,3 +36,17 @@ def data_plan(names: Sequence[str], data: Data, *, student: ModelFolder, field: 
         digest=prompts.digest,
     )
     return plan, prompts
+
+
+def refuse_without_answers(prompts: Sequence[Prompt], *, field: str) -> None:
+    """Raises DataError, by row, for held-out prompts that have no answer to compare a response with."""
+    without = [prompt.row for prompt in prompts if prompt.ground_truth is None]
+    if without:
+        raise DataError(
+            field,
+            value=without[:SHOWN],
+            problem=f"these rows (of {len(without)}) have no reward_model.ground_truth and no extra_info.answer"
+            if len(without) > SHOWN
+            else "these rows have no reward_model.ground_truth and no extra_info.answer",
+            fix="add the answers, ask fewer by trainer.val_prompts, or leave data.val_files out",
+        )

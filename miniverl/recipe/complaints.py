@@ -41,6 +41,8 @@ def complaints(violations: ValidationError) -> tuple[ConfigError, ...]:
     """One complaint per key, in the order found."""
     by_key: dict[str, ConfigError] = {}
     for violation in violations.errors(include_url=False):
+        if violation["type"] == "too_short" and violation["input"]:
+            continue  # its entries are wrong, which is said of each
         for complaint in _complaints(violation):
             by_key.setdefault(complaint.field, complaint)
     return tuple(by_key.values())
@@ -119,7 +121,7 @@ def _unquoted(value: Any, kind: str) -> str | None:
     if (
         kind in ("int_type", "float_type")
         and isinstance(value, str)
-        and re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value)
+        and re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", value)
     ):
         return f"write it without quotes: {value}"
     return None

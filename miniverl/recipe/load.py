@@ -64,8 +64,15 @@ def parse_block(text: str, *, source: str) -> dict[str, Any]:
     return tree
 
 
+SHOWN = 120
+"""Characters of an override, or of a parser's complaint, repeated in an error."""
+
+
 class _Loader(yaml.SafeLoader):
     """safe_load that refuses a key written twice, and reads 1e-4 as the number it is."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        return super().construct_object(node, deep=True)  # so that a block that contains itself is refused
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: dict[Any, int] = {}
@@ -87,7 +94,7 @@ class _Loader(yaml.SafeLoader):
 
 # YAML 1.1 wants a dot and a signed exponent in a number; nobody who writes 1e-4 means text.
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d[\d_]*(\.[\d_]*)?[eE][-+]?\d+$"), list("-+0123456789")
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
 
 
@@ -98,5 +105,15 @@ def _parse(text: str, *, source: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ConfigError(
-            source, problem=f"is not YAML: {where}{getattr(error, 'problem', error)}", fix="check indents and quotes"
+            source[:SHOWN],
+            problem=f"is not YAML: {where}{getattr(error, 'problem', error)}",
+            fix="check indents and quotes",
+        ) from None
+    except RecursionError:
+        raise ConfigError(source[:SHOWN], problem="is nested too deeply", fix="close the brackets earlier") from None
+    except (ValueError, TypeError, LookupError, AttributeError) as error:  # what PyYAML lets through for a bad scalar
+        raise ConfigError(
+            source[:SHOWN],
+            problem=f"holds a value that YAML cannot read ({str(error)[:SHOWN]})",
+            fix="write a plain number, date or text, or put the text in quotes",
         ) from None

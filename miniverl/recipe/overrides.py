@@ -12,6 +12,10 @@ Override = tuple[str, str | None]
 """Dotted key and the YAML text of its value; None removes the key."""
 
 
+DEEPEST = 16
+"""Parts a dotted key may have; no key of a recipe has nearly as many."""
+
+
 def split(text: str) -> Override:
     """``key=value`` in its parts. ``+key=value`` (add) means the same here: the schema decides what exists."""
     if text.startswith("~"):
@@ -26,6 +30,8 @@ def split(text: str) -> Override:
 
 def put(tree: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     """A new tree with ``value`` at the dotted key. A block laid over a block keeps the keys it does not name."""
+    if key.count(".") >= DEEPEST:
+        raise _too_deep(key)
     head, _, rest = key.partition(".")
     laid = dict(tree)
     old = laid.get(head)
@@ -53,3 +59,8 @@ def remove(tree: Mapping[str, Any], key: str) -> dict[str, Any]:
     else:
         del left[head]
     return left
+
+
+def _too_deep(key: str) -> ConfigError:
+    parts = key.count(".") + 1
+    return ConfigError(f"{key[:40]}...", problem=f"has {parts} parts", fix="write a key such as rollout.temperature")

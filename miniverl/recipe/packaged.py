@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from miniverl.errors import ConfigError
+from miniverl.recipe.path import expanded, kind_of
 
 
 def packaged_recipes() -> Mapping[str, Path]:
@@ -21,8 +22,9 @@ def packaged_recipes() -> Mapping[str, Path]:
 
 def find_recipe(source: str) -> Path:
     """The file of ``source``: a path (``~`` is home), or the name of a packaged recipe. ConfigError if neither."""
-    path = Path(source).expanduser()
-    if path.is_file():
+    path = expanded(source, field="recipe")
+    kind = kind_of(path, field="recipe")
+    if kind == "file":
         return path
     recipes = packaged_recipes()
     if source in recipes:
@@ -31,6 +33,6 @@ def find_recipe(source: str) -> Path:
     raise ConfigError(
         "recipe",
         value=source,
-        problem="is a folder" if path.is_dir() else "is neither a file nor the name of a packaged recipe",
+        problem="is a folder" if kind == "folder" else "is neither a file nor the name of a packaged recipe",
         fix=f"did you mean {close[0]}?" if close else f"write the path of a YAML file, or one of {', '.join(recipes)}",
     )

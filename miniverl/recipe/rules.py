@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from miniverl.errors import ConfigError
@@ -152,6 +153,22 @@ def warmup_ends_within_the_schedule(recipe: Recipe) -> ConfigError | None:
     )
 
 
+def target_modules_are_a_pattern(recipe: Recipe) -> ConfigError | None:
+    lora = recipe.models.student.lora
+    if lora is None or not isinstance(lora.target_modules, str):
+        return None
+    try:
+        re.compile(lora.target_modules)
+    except (re.error, OverflowError, RecursionError) as error:
+        return ConfigError(
+            "models.student.lora.target_modules",
+            value=lora.target_modules,
+            problem=f"is no regular expression ({error})",
+            fix="write all-linear, or a list of module names",
+        )
+    return None
+
+
 RULES: tuple[Rule, ...] = (
     vllm_is_not_built,
     compiled_decoding_is_not_built,
@@ -166,4 +183,5 @@ RULES: tuple[Rule, ...] = (
     four_bits_are_not_trained_directly,
     equal_bits_need_one_thread,
     warmup_ends_within_the_schedule,
+    target_modules_are_a_pattern,
 )

@@ -46,12 +46,12 @@ class Run(Block):
 
 
 class Lora(Block):
-    r: int = Field(default=32, ge=1)
-    lora_alpha: int = Field(default=32, ge=1)
+    r: int = Field(default=32, ge=1, le=65_536)
+    lora_alpha: int = Field(default=32, ge=1, le=1_000_000)
     """Scaling is lora_alpha / r; a fixed 32 keeps the learning rate independent of r."""
     lora_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     target_modules: str | Strings = "all-linear"
-    """all-linear (every linear layer but the LM head), or a list of module names."""
+    """all-linear (every linear layer but the LM head), a list of module names, or a pattern of whole names."""
 
 
 class Student(Block):

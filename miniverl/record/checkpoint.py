@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
@@ -28,6 +29,9 @@ from miniverl.record.files import (
 from miniverl.record.manifest import FOLDER, FileFacts, Manifest
 
 _DRAFT = ".tmp-"
+_DRAFTS = re.compile(r"\.tmp-[0-9]+-[0-9]+(\.[0-9]+)?(-replaced(\.[0-9]+)?)?")
+"""Every name ``write_checkpoint`` gives to what is not finished."""
+
 _FIX = "use an older checkpoint, or put an undamaged copy of the folder back"
 
 
@@ -85,14 +89,17 @@ def read_checkpoint(folder: str | Path) -> tuple[dict[str, dict[str, np.ndarray]
 def sweep(run_dir: str | Path, named: Iterable[Checkpoint]) -> tuple[str, ...]:
     """Removes drafts, and checkpoint folders no row of the journal names. Returns the names removed.
 
-    Only for the process that holds the journal, before it saves anything.
+    What is named otherwise is not ours and stays. Only for the process that holds the journal, before it saves
+    anything.
     """
     parent = Path(run_dir) / FOLDER
     keep = {Path(checkpoint.folder).name for checkpoint in named}
     if not parent.is_dir():
         return ()
     strays = sorted(
-        path for path in parent.iterdir() if path.name.startswith((_DRAFT, "step-")) and path.name not in keep
+        path
+        for path in parent.iterdir()
+        if (_DRAFTS.fullmatch(path.name) or manifests.STEP.fullmatch(path.name)) and path.name not in keep
     )
     for path in strays:
         remove_folder(path)

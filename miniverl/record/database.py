@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,10 +13,14 @@ from urllib.parse import quote
 
 from miniverl.errors import RecordError
 from miniverl.record import schema
+from miniverl.record.files import named_errors as os_errors
 from miniverl.record.files import no_space, rename_durably
 
 _PATIENCE = 30.0
 """Seconds to wait for another connection's transaction."""
+
+_FULL = 256 * 1024
+"""Bytes: SQLite calls a disk with less than this left an input/output error, or a file it cannot open, too."""
 
 _REASONS = {
     sqlite3.SQLITE_CORRUPT: ("is damaged", "put a copy of the journal back, with its -wal file"),
@@ -36,7 +41,7 @@ def named_errors(path: Path) -> Iterator[None]:
         raise  # a mistake of ours: another thread, a closed connection
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
+        if code == sqlite3.SQLITE_FULL or (code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(path)):
             raise no_space(path) from error
         problem, fix = _REASONS.get(code, ("failed", "check the disk"))
         raise RecordError(str(path), problem=f"{problem} ({error})", fix=fix) from error
@@ -52,19 +57,16 @@ class Database:
     def create(cls, path: Path, meta: dict[str, str]) -> None:
         """Makes a journal's file with its tables and facts. It appears under its name complete, or not at all."""
         draft = path.with_name(f".{path.name}.tmp")
-        draft.unlink(missing_ok=True)
-        with named_errors(path):
-            connection = sqlite3.connect(draft, isolation_level=None)
-            try:
-                choose_mode(connection)
-                connection.execute("BEGIN IMMEDIATE")
-                for statement in schema.STATEMENTS:
-                    connection.execute(statement)
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
-                connection.execute("COMMIT")
-            finally:
-                connection.close()  # folds the write-ahead log into the file
-        rename_durably(draft, path)
+        _remove(draft)
+        try:
+            with named_errors(path):
+                _fill(draft, meta)
+            if draft.with_name(draft.name + "-wal").exists():
+                raise RecordError(str(path), problem="its write-ahead log could not be folded", fix="check the disk")
+            schema.refuse_foreign(draft)
+            rename_durably(draft, path)
+        finally:
+            _remove(draft)
 
     @classmethod
     def open(cls, path: Path) -> Database:
@@ -123,6 +125,35 @@ def choose_mode(connection: sqlite3.Connection) -> str:
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
     return mode
+
+
+def _fill(draft: Path, meta: dict[str, str]) -> None:
+    """Content first, in the file itself: closing a write-ahead log says nothing when a full disk keeps it unfolded."""
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in schema.STATEMENTS:
+            connection.execute(statement)
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
+        connection.execute("COMMIT")
+        choose_mode(connection)
+    finally:
+        connection.close()
+
+
+def _remove(draft: Path) -> None:
+    """Takes a draft away, with the files SQLite keeps beside it."""
+    with os_errors(draft):
+        for path in (draft, *(draft.with_name(draft.name + end) for end in ("-journal", "-wal", "-shm"))):
+            path.unlink(missing_ok=True)
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < _FULL
+    except OSError:
+        return False
 
 
 def _refuse_damaged(path: Path, connection: sqlite3.Connection) -> None:

@@ -71,6 +71,17 @@ def refuse_shorter_than_checkpoints(journal: JournalReader, run_dir: Path) -> No
         )
 
 
+def refuse_lost_journal(path: Path) -> None:
+    """Raises RecordError when a run directory without a journal holds a checkpoint of recorded groups."""
+    for manifest in manifests(path.parent):
+        if manifest.rows:
+            raise RecordError(
+                str(path),
+                problem=f"is missing, but checkpoint step-{manifest.step} was made when it held {manifest.rows} groups",
+                fix=f"put the journal back with its -wal file, or take {FOLDER}/step-{manifest.step} away",
+            )
+
+
 def _chain_at(journal: JournalReader, rows: int) -> str:
     found = journal.database.row("SELECT chain FROM groups WHERE position = ?", (rows - 1,))
     return found[0] if found else ""

@@ -18,7 +18,13 @@ from miniverl.errors import RecordError, TrainingError
 from miniverl.record import chain, lease, payload, reports
 from miniverl.record.database import Database
 from miniverl.record.facts import Facts
-from miniverl.record.identity import refuse_another_run, refuse_broken_chain, refuse_shorter_than_checkpoints
+from miniverl.record.files import named_errors
+from miniverl.record.identity import (
+    refuse_another_run,
+    refuse_broken_chain,
+    refuse_lost_journal,
+    refuse_shorter_than_checkpoints,
+)
 from miniverl.record.lock import Lock
 from miniverl.record.reader import FILE, JournalReader
 
@@ -49,19 +55,26 @@ class Journal(JournalReader):
                     raise RecordError(
                         str(found), problem="a journal is here already", fix="continue it, or set another run.dir"
                     )
-            facts = canonical_json(experiment_facts).decode()
-            Database.create(path, {"run_id": run_id, "experiment": experiment, "experiment_facts": facts})
+            refuse_lost_journal(path)
+            Database.create(path, _meta(run_id, experiment, experiment_facts))
         finally:
             lock.release()
         return cls.open(run_dir, run_id=run_id, experiment=experiment, experiment_facts=experiment_facts)
 
     @classmethod
     def open(
-        cls, run_dir: str | Path, *, run_id: str, experiment: str, experiment_facts: Mapping[str, object]
+        cls,
+        run_dir: str | Path,
+        *,
+        run_id: str,
+        experiment: str,
+        experiment_facts: Mapping[str, object],
+        adopt: bool = False,
     ) -> Journal:
         """The run's journal, for its next life: lock taken, identity and chain checked, lease raised.
 
-        Raises RecordError for a missing, empty or foreign file, another run, another experiment (naming the fields
+        ``adopt``: a journal of this run in which nothing was recorded yet becomes one of this experiment. Raises
+        RecordError for a missing, empty or foreign file, another run, another experiment (naming the fields
         that differ), a broken chain, a journal shorter than a checkpoint, or a second writer (naming the first).
         """
         with ExitStack() as undo:
@@ -70,6 +83,9 @@ class Journal(JournalReader):
             database = Database.open(Path(run_dir) / FILE)
             undo.callback(database.close)
             found = JournalReader(database)
+            if adopt and found.meta()["run_id"] == run_id and found.holds_nothing():
+                refuse_shorter_than_checkpoints(found, Path(run_dir))
+                _restate(database, _meta(run_id, experiment, experiment_facts))
             refuse_another_run(found, run_id=run_id, experiment=experiment, experiment_facts=experiment_facts)
             refuse_broken_chain(found)
             refuse_shorter_than_checkpoints(found, Path(run_dir))
@@ -82,9 +98,15 @@ class Journal(JournalReader):
     def open_or_create(
         cls, run_dir: str | Path, *, run_id: str, experiment: str, experiment_facts: Mapping[str, object]
     ) -> Journal:
-        """Continues the journal in ``run_dir`` when a file of its name is there, else creates it."""
-        make = cls.open if (Path(run_dir) / FILE).exists() else cls.create
-        return make(run_dir, run_id=run_id, experiment=experiment, experiment_facts=experiment_facts)
+        """Continues the journal in ``run_dir`` when a file of its name is there, else creates it.
+
+        A first start that failed before it recorded anything holds nobody to its experiment.
+        """
+        path = Path(run_dir) / FILE
+        with named_errors(path):
+            there = path.exists()
+        identity: dict[str, Any] = {"run_id": run_id, "experiment": experiment, "experiment_facts": experiment_facts}
+        return cls.open(run_dir, **identity, adopt=True) if there else cls.create(run_dir, **identity)
 
     def release(self) -> None:
         """Closes the file and gives the lock back."""
@@ -226,6 +248,18 @@ class Journal(JournalReader):
             problem=f"the open step is {self.last_step() + 1}",
             fix="steps are recorded one after the other",
         )
+
+
+def _meta(run_id: str, experiment: str, experiment_facts: Mapping[str, object]) -> dict[str, str]:
+    facts = canonical_json(experiment_facts).decode()
+    return {"run_id": run_id, "experiment": experiment, "experiment_facts": facts}
+
+
+def _restate(database: Database, meta: Mapping[str, str]) -> None:
+    """In place, in one commit: another file under the old one's name would meet the old one's write-ahead log."""
+    with database.transaction() as connection:
+        connection.execute("DELETE FROM notes")
+        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", sorted(meta.items()))
 
 
 def _refuse_another_outcome(report: StepReport, recorded: tuple[int, str]) -> None:

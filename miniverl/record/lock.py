@@ -61,7 +61,7 @@ def holder(path: Path) -> Mapping[str, Any] | None:
         facts = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return facts if isinstance(facts, dict) else None
+    return facts if isinstance(facts, dict) and isinstance(facts.get("pid"), int) else None
 
 
 def holder_lives(path: Path) -> bool:
@@ -69,7 +69,7 @@ def holder_lives(path: Path) -> bool:
     facts = holder(path)
     if facts is None or facts.get("host") != socket.gethostname():
         return False
-    ticks = _ticks(int(facts.get("pid", 0)))
+    ticks = _ticks(facts["pid"])
     return ticks is not None and ticks == facts.get("ticks")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from miniverl.record.files import named_errors
 FILE = "manifest.json"
 FOLDER = "checkpoints"
 """Where a run directory keeps them."""
+
+STEP = re.compile(r"step-(0|[1-9][0-9]*)")
+"""The whole name of a checkpoint's folder; others, such as a copy somebody put aside, are not ours."""
 
 SCHEMA = 1
 
@@ -77,6 +81,8 @@ def manifests(run_dir: Path) -> tuple[Manifest, ...]:
     """Of all finished checkpoint folders in a run directory, newest first; unreadable ones are passed over."""
     found = []
     for folder in (run_dir / FOLDER).glob("step-*"):
+        if not STEP.fullmatch(folder.name):
+            continue
         try:
             found.append(Manifest.read(folder)[0])
         except RecordError:

@@ -49,9 +49,10 @@ class JournalReader:
 
     def meta(self) -> Mapping[str, Any]:
         """run_id, experiment and experiment_facts, as the journal was created with."""
-        facts: dict[str, Any] = dict(self.database.rows("SELECT name, value FROM meta"))
+        found: dict[str, Any] = dict(self.database.rows("SELECT name, value FROM meta"))
         with self._readable("meta"):
-            return facts | {"experiment_facts": json.loads(facts["experiment_facts"])}
+            facts = dict(json.loads(found["experiment_facts"]))
+            return {"run_id": found["run_id"], "experiment": found["experiment"], "experiment_facts": facts}
 
     def find(self, step: int, tensor_digest: str) -> tuple[Group, ...]:
         """Groups recorded for a step under these trainable tensors, in cursor order; each verified by its digest.
@@ -88,7 +89,9 @@ class JournalReader:
             " (SELECT chain FROM groups ORDER BY position DESC LIMIT 1),"
             " (SELECT cursor FROM steps ORDER BY step DESC LIMIT 1), number FROM lease"
         )
-        assert found is not None
+        with self._readable("lease"):
+            if found is None:
+                raise LookupError("it is empty")
         rows, head, cursor, lease = found
         return Facts(rows=rows or 0, chain_head=head or chain.START, cursor=cursor or 0, lease=lease)
 
@@ -136,6 +139,11 @@ class JournalReader:
             Checkpoint(step=step, folder=folder, manifest_digest=digest, scheduled=bool(scheduled))
             for step, folder, digest, scheduled in rows
         )
+
+    def holds_nothing(self) -> bool:
+        """Whether no group, step, evaluation or checkpoint was ever recorded: the run has not begun."""
+        tables = ("groups", "steps", "evaluations", "checkpoints")
+        return not any(self.database.row(f"SELECT 1 FROM {table} LIMIT 1") for table in tables)
 
     def notes(self) -> tuple[tuple[int, int, Mapping[str, Any]], ...]:
         """(lease, step, facts) of the side table, in order: what may differ between equal runs."""

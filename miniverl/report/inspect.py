@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from miniverl.contract.canonical import json_digest
 from miniverl.contract.report import Evaluation, StepReport
 from miniverl.record.export import exported
+from miniverl.record.finite import finite
 from miniverl.record.lock import holder_lives
 from miniverl.record.reader import JournalReader
 from miniverl.record.rundir import RunDirectory
@@ -52,6 +54,11 @@ def inspect_run(run_dir: str | Path) -> Json:
                 for one in journal.checkpoints()
             ],
         }
+
+
+def as_json(facts: Json) -> str:
+    """The same as JSON text. A number that is not finite is written by its name, as in plan.json: "nan", "inf"."""
+    return json.dumps(finite(facts), indent=2, sort_keys=True, allow_nan=False)
 
 
 def render(facts: Json) -> list[str]:

@@ -52,6 +52,11 @@ BROKEN = {
         "threads: 1",
     ),
     "warmup_ends_within_the_schedule": ({"optim.lr_warmup_steps": 2}, "optim.lr_warmup_steps", "at most 1"),
+    "target_modules_are_a_pattern": (
+        {"models.student.lora": {"target_modules": "("}},
+        "models.student.lora.target_modules",
+        "all-linear",
+    ),
 }
 """Rule -> keys that break it, the field it names, a part of its fix."""
 

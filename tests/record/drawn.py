@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +16,9 @@ from miniverl.contract.group import Group
 from miniverl.contract.parcel import KEPT, Parcel
 from miniverl.contract.report import StepReport
 from miniverl.record.journal import Journal
+
+CLONE_NEWNS, MS_REMOUNT, MS_REC, MS_PRIVATE = 0x20000, 32, 0x4000, 1 << 18
+"""Of Linux, as its headers number them."""
 
 FACTS = {"optim.lr": 0.001, "model.path": "student", "seed": 7}
 IDENTITY: dict[str, Any] = {"run_id": "run-1", "experiment": "e" * 64, "experiment_facts": FACTS}
@@ -101,3 +106,29 @@ def die() -> int:
     """Ends this process as a power cut would: nothing is flushed, closed or rolled back."""
     os.kill(os.getpid(), signal.SIGKILL)
     return 0
+
+
+def on_a_small_disk(folder: Path, size: int, work: Callable[[Callable[[], None]], None]) -> int:
+    """Runs ``work`` in a child whose ``folder`` is a file system of ``size`` bytes; ends as ``in_a_child`` does.
+
+    ``work`` is given what to call to make the disk large. The file system is the child's own: nothing is left to
+    unmount. Where a process may not have one, no file can outgrow ``size`` instead.
+    """
+    folder.mkdir(exist_ok=True)
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def mount(flags: int, options: str) -> None:
+        assert libc.mount(b"none", bytes(folder), b"tmpfs", flags, options.encode()) == 0, ctypes.get_errno()
+
+    def limit(most: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+    def on_it() -> None:
+        if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0:
+            mount(0, f"size={size}")
+            work(lambda: mount(MS_REMOUNT, "size=16m"))
+        else:
+            limit(size)
+            work(lambda: limit(resource.RLIM_INFINITY))
+
+    return in_a_child(on_it)

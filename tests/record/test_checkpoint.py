@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -179,3 +180,19 @@ def test_a_tensor_file_must_have_a_plain_name(tmp_path):
     with pytest.raises(AssertionError):
         write(tmp_path, tensors={"../a": {}})
     assert not (tmp_path / "a").exists() and checkpoints.FOLDER == "checkpoints"
+
+
+def test_what_somebody_put_beside_the_checkpoints_stays(tmp_path):
+    with fresh(tmp_path) as journal:
+        run_steps(journal, 2)
+        write(tmp_path, step=2, facts=journal.facts_at(2))
+    folder = tmp_path / "checkpoints"
+    theirs = ("step-mine", "step-2-backup", "step-", "step-02", ".tmp-mine", "notes")
+    ours = (".tmp-1-2", ".tmp-1-2-replaced", ".tmp-1-2.1-replaced.3")
+    shutil.copytree(folder / "step-2", folder / "step-2-backup")
+    for name in (*theirs, *ours):
+        (folder / name).mkdir(exist_ok=True)
+    assert sweep(tmp_path, ()) == (*sorted(ours), "step-2")
+    assert sorted(path.name for path in folder.iterdir()) == sorted(theirs)
+    (tmp_path / "journal.sqlite").unlink()
+    fresh(tmp_path).release()  # a copy put aside says nothing of this journal

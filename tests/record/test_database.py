@@ -7,14 +7,15 @@ import shutil
 import signal
 import sqlite3
 import threading
+from contextlib import suppress
 
 import pytest
 
 from miniverl.errors import RecordError
-from miniverl.record.database import Database, choose_mode
+from miniverl.record.database import Database, choose_mode, named_errors
 from miniverl.record.journal import Journal
 from miniverl.record.reader import JournalReader
-from tests.record.drawn import again, die, fresh, in_a_child, parcel, tensors
+from tests.record.drawn import IDENTITY, again, die, fresh, in_a_child, on_a_small_disk, parcel, tensors
 
 PAGE, FRAME = 512, 512 + 24
 """Bytes of a page, and of a page in the log with its header."""
@@ -174,5 +175,30 @@ def test_another_connection_that_keeps_the_file_is_waited_for_and_then_named(tmp
 def test_a_failed_creation_leaves_no_journal(tmp_path):
     with pytest.raises(sqlite3.ProgrammingError):
         Database.create(tmp_path / "journal.sqlite", {"run_id": object()})  # type: ignore[dict-item]
-    assert not (tmp_path / "journal.sqlite").exists()
+    assert [path.name for path in tmp_path.iterdir()] == []
     assert isinstance(fresh(tmp_path), Journal)
+
+
+@pytest.mark.parametrize("size", range(4096, 100_000, 8192))
+def test_a_disk_full_at_the_start_leaves_no_journal_or_a_whole_one_and_says_so(tmp_path, size):
+    def begin(make_room) -> None:
+        with suppress(RecordError):
+            fresh(tmp_path / "run").release()
+        assert not list((tmp_path / "run").glob(".journal.sqlite*"))
+        make_room()
+        with Journal.open_or_create(tmp_path / "run", **IDENTITY) as journal:
+            journal.append(parcel([0]))
+
+    assert on_a_small_disk(tmp_path / "run", size, begin) == 0
+
+
+def test_a_disk_without_room_for_shared_memory_is_called_full(tmp_path, monkeypatch):
+    full = shutil.disk_usage(tmp_path)._replace(free=4096)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    with pytest.raises(RecordError, match="check the disk"), named_errors(tmp_path / "journal.sqlite"):
+        raise error
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    told = r"journal.sqlite: no space left \(4,096 bytes are free\)"
+    with pytest.raises(RecordError, match=told), named_errors(tmp_path / "journal.sqlite"):
+        raise error

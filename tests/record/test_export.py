@@ -1,7 +1,11 @@
 """This file holds the behaviour of the exported result: whole under its name, or not there."""
 
-import pytest
+import errno
 
+import pytest
+from safetensors import SafetensorError
+
+from miniverl.errors import RecordError
 from miniverl.record.export import MARK, exported, publish
 
 
@@ -35,3 +39,37 @@ def test_a_later_step_replaces_the_export_and_the_same_one_is_left_alone(tmp_pat
     publish(tmp_path / "final", writing("four"), step=4, tensor_digest="e")
     assert (tmp_path / "final" / "adapter.bin").read_text() == "four"
     assert exported(tmp_path / "final") == (4, "e")
+
+
+def test_a_file_of_the_folders_name_is_refused_and_stays(tmp_path):
+    (tmp_path / "final").write_text("mine")
+    with pytest.raises(RecordError, match="final: a file stands where a folder must be"):
+        publish(tmp_path / "final", writing("a"), step=3, tensor_digest="d")
+    assert (tmp_path / "final").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "no space left"),
+        (SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"), "no space left"),
+        (SafetensorError("Error while serializing: something else"), "something else"),
+        (PermissionError(errno.EACCES, "Permission denied"), "permission denied"),
+    ],
+)
+def test_a_writer_that_fails_names_the_folder_and_leaves_the_older_export(tmp_path, error, told):
+    def failing(folder):
+        (folder / "adapter.bin").write_text("half")
+        raise error
+
+    publish(tmp_path / "final", writing("three"), step=3, tensor_digest="d")
+    with pytest.raises(RecordError, match=f"{tmp_path / 'final'}: .*{told}"):
+        publish(tmp_path / "final", failing, step=4, tensor_digest="e")
+    assert exported(tmp_path / "final") == (3, "d") and [path.name for path in tmp_path.iterdir()] == ["final"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "3"])
+def test_a_mark_that_says_nothing_marks_no_export(tmp_path, text):
+    publish(tmp_path / "final", writing("a"), step=3, tensor_digest="d")
+    (tmp_path / "final" / MARK).write_text(text)
+    assert exported(tmp_path / "final") is None

@@ -102,6 +102,9 @@ def test_a_journal_goes_on_beside_its_own_checkpoints(recorded):
     [
         ("steps", "UPDATE steps SET report = '{'"),
         ("meta", "DELETE FROM meta WHERE name = 'experiment_facts'"),
+        ("meta", "DELETE FROM meta WHERE name = 'run_id'"),
+        ("meta", "UPDATE meta SET value = '3' WHERE name = 'experiment_facts'"),
+        ("lease", "DELETE FROM lease"),
         ("notes", "INSERT INTO notes VALUES (1, 1, 'x')"),
     ],
 )
@@ -110,3 +113,24 @@ def test_a_row_that_cannot_be_read_names_its_table(recorded, table, statement):
     with pytest.raises(RecordError, match=f"table {table}"), again(recorded) as journal:
         journal.reports()
         journal.notes()
+
+
+def test_a_journal_that_is_gone_is_missed_because_of_its_checkpoints_and_not_made_anew(recorded):
+    with again(recorded) as journal:
+        save(recorded, journal, 2)
+    (recorded / "journal.sqlite").unlink()
+    with pytest.raises(RecordError, match="is missing, but checkpoint step-2 was made when it held 4 groups"):
+        Journal.open_or_create(recorded, **IDENTITY)
+    assert not (recorded / "journal.sqlite").exists()
+
+
+def test_an_emptied_journal_is_not_restated_beside_checkpoints(recorded):
+    with again(recorded) as journal:
+        save(recorded, journal, 2)
+    for table in ("groups", "steps"):
+        change(recorded, f"DELETE FROM {table}")
+    with pytest.raises(RecordError, match="holds 0 groups, but checkpoint step-2"):
+        Journal.open_or_create(recorded, **IDENTITY | {"experiment": "f" * 64})
+    change(recorded, "DELETE FROM lease")
+    with pytest.raises(RecordError, match=r"journal.sqlite: is damaged: its table lease cannot be read"):
+        again(recorded)

@@ -334,3 +334,47 @@ def test_equal_runs_end_with_equal_facts_and_reports(tmp_path):
 
 def test_facts_are_stored_as_given(journal):
     assert journal.meta()["experiment_facts"] == FACTS
+
+
+CORRECTED = IDENTITY | {"experiment": "f" * 64, "experiment_facts": {**FACTS, "optim.lr": 0.01}}
+
+
+def begun(run_dir, *, record=lambda journal: None) -> None:
+    with fresh(run_dir) as journal:
+        journal.note(0, {"seconds": 1.0})
+        record(journal)
+
+
+def test_a_first_start_that_recorded_nothing_does_not_hold_a_corrected_recipe(tmp_path):
+    begun(tmp_path)
+    with Journal.open_or_create(tmp_path, **CORRECTED) as journal:
+        assert journal.meta() == CORRECTED and journal.notes() == ()
+        journal.append(parcel([0]))
+    Journal.open(tmp_path, **CORRECTED).release()
+    with pytest.raises(RecordError, match=r"another experiment; optim.lr: recorded 0.01, now 0.001"):
+        Journal.open_or_create(tmp_path, **IDENTITY)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda journal: journal.append(parcel([0])),
+        lambda journal: journal.record_evaluation(EVALUATION),
+        lambda journal: journal.commit(Checkpoint(step=0, folder="a", manifest_digest="m", scheduled=True)),
+    ],
+    ids=["group", "evaluation", "checkpoint"],
+)
+def test_the_first_thing_recorded_holds_the_directory_to_its_experiment(tmp_path, record):
+    begun(tmp_path, record=record)
+    with pytest.raises(RecordError, match=r"another experiment; optim.lr"):
+        Journal.open_or_create(tmp_path, **CORRECTED)
+    assert again(tmp_path).meta() == IDENTITY
+
+
+def test_an_empty_journal_is_not_given_to_another_run_or_taken_from_a_living_one(tmp_path):
+    begun(tmp_path)
+    with pytest.raises(RecordError, match="another run"):
+        Journal.open_or_create(tmp_path, **CORRECTED | {"run_id": "run-2"})
+    with again(tmp_path), pytest.raises(RecordError, match="another run is writing"):
+        Journal.open_or_create(tmp_path, **CORRECTED)
+    assert again(tmp_path).meta() == IDENTITY

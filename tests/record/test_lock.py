@@ -48,3 +48,9 @@ def test_a_process_id_that_was_used_again_is_not_the_holder(tmp_path):
     path.write_text(path.read_text().replace('"ticks": "', '"ticks": "9'))
     assert not holder_lives(path)
     lock.release()
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"pid": "x"}', "\0"])
+def test_a_lock_file_of_odd_content_names_nobody(tmp_path, text):
+    (tmp_path / "lock").write_text(text)
+    assert holder(tmp_path / "lock") is None and not holder_lives(tmp_path / "lock")

@@ -1,7 +1,10 @@
 """This file holds the behaviour of the run directory: where things lie, and what stands in the way of a run."""
 
+import errno
 import json
 import math
+import os
+import tempfile
 from dataclasses import dataclass
 
 import pytest
@@ -92,3 +95,52 @@ def test_a_recipe_is_written_as_it_was_given(tmp_path):
     directory = RunDirectory.prepare(tmp_path)
     directory.record_recipe("name: ünïcode\n")
     assert directory.recipe.read_text(encoding="utf-8") == "name: ünïcode\n"
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"schedule": 3}', '{"execution_facts": []}', "{", "[" * 100_000])
+def test_a_plan_that_is_none_is_refused_by_name(tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(RecordError, match=r"plan.json: is not"):
+        RunDirectory.prepare(tmp_path).read_plan()
+
+
+@pytest.mark.parametrize("method", [RunDirectory.prepare, RunDirectory.existing])
+@pytest.mark.parametrize("path", ["~nobody-of-that-name/x", "x" * 300, "a\0b"])
+def test_a_path_that_cannot_be_one_is_refused(method, path):
+    with pytest.raises(RecordError):
+        method(path)
+
+
+@pytest.mark.parametrize("method", [RunDirectory.prepare, RunDirectory.existing])
+def test_a_parent_that_may_not_be_entered_is_named(method):
+    with tempfile.TemporaryDirectory() as closed:  # that pytest's own folders are closed to others, is not the test
+        os.chmod(closed, 0)
+
+        def refused() -> None:
+            as_somebody_else()
+            with pytest.raises(RecordError, match=f"{closed}.*: permission denied"):
+                method(f"{closed}/run")
+
+        assert in_a_child(refused) == 0
+        os.chmod(closed, 0o700)
+
+
+def test_a_read_only_disk_is_told_from_a_lack_of_permission(tmp_path, monkeypatch):
+    made = RunDirectory.prepare(tmp_path)
+    fresh(tmp_path).release()
+
+    def read_only(path, flags, *rest):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(RecordError, match="read-only"):
+        RunDirectory.prepare(tmp_path)
+    assert RunDirectory.existing(tmp_path) == made
+
+
+def test_preparing_leaves_no_trace_of_its_probe_and_sees_a_file_in_the_results_place(tmp_path):
+    RunDirectory.prepare(tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["checkpoints", "logs"]
+    (tmp_path / "final").write_text("mine")
+    with pytest.raises(RecordError, match="final: a file stands"):
+        RunDirectory.prepare(tmp_path)

@@ -1,6 +1,8 @@
 """This file holds the behaviour of inspection: everything from the run directory, nothing written into it."""
 
 import json
+import math
+import sqlite3
 
 import pytest
 
@@ -8,7 +10,7 @@ from miniverl.contract.canonical import json_digest
 from miniverl.contract.report import Checkpoint, Evaluation
 from miniverl.errors import RecordError
 from miniverl.record.export import publish
-from miniverl.report.inspect import FINISHED, INTERRUPTED, RUNNING, inspect_run, render
+from miniverl.report.inspect import FINISHED, INTERRUPTED, RUNNING, as_json, inspect_run, render
 from tests.record.drawn import IDENTITY, again, fresh, parcel, report, run_steps, tensors
 
 PLAN = {"name": "tiny", "schedule": {"total_training_steps": 3}, "execution_facts": {"threads": 1}}
@@ -120,3 +122,30 @@ def test_inspection_changes_nothing(run_dir):
     inspect_run(run_dir)
     after = {path.name: path.read_bytes() for path in run_dir.iterdir() if path.is_file()}
     assert {name: after[name] for name in before} == before
+
+
+def test_numbers_that_json_cannot_hold_are_written_by_their_names(tmp_path):
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    with fresh(tmp_path) as journal:
+        journal.append(parcel([0]))
+        journal.close(report(1, metrics={"loss": math.nan, "norm": math.inf, "fine": 0.5}))
+    facts = inspect_run(tmp_path)
+    found = json.loads(as_json(facts), parse_constant=refuse)
+    assert found["metrics"] == {"loss": "nan", "norm": "inf", "fine": 0.5}
+    assert any(line.endswith("loss = nan") for line in render(facts))
+
+
+@pytest.mark.parametrize("text", ["[]", '{"schedule": 3}', '{"schedule": {"total_training_steps": "x"}}'])
+def test_a_plan_of_odd_content_is_named(run_dir, text):
+    (run_dir / "plan.json").write_text(text)
+    with pytest.raises(RecordError, match=r"plan.json: is not a plan"):
+        inspect_run(run_dir)
+
+
+def test_a_journal_without_its_lease_is_named(run_dir):
+    with sqlite3.connect(run_dir / "journal.sqlite") as connection:
+        connection.execute("DELETE FROM lease")
+    with pytest.raises(RecordError, match=r"journal.sqlite: is damaged: its table lease"):
+        inspect_run(run_dir)
