@@ -1,12 +1,16 @@
 """This file holds the behaviour of the exported result: whole under its name, or not there."""
 
 import errno
+import os
 
+import numpy as np
 import pytest
 from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
 from miniverl.errors import RecordError
 from miniverl.record.export import MARK, exported, publish
+from tests.record.drawn import on_a_small_disk
 
 
 def writing(text):
@@ -73,3 +77,20 @@ def test_a_mark_that_says_nothing_marks_no_export(tmp_path, text):
     publish(tmp_path / "final", writing("a"), step=3, tensor_digest="d")
     (tmp_path / "final" / MARK).write_text(text)
     assert exported(tmp_path / "final") is None
+
+
+def test_a_disk_full_of_real_tensors_is_told_and_the_export_works_later(tmp_path):
+    final = tmp_path / "disk" / "final"
+
+    def export() -> None:
+        tensors = {"w": np.ones(1 << 16)}
+        publish(final, lambda folder: save_file(tensors, folder / "a.safetensors"), step=1, tensor_digest="d")
+
+    def fill(make_room) -> None:
+        with pytest.raises(RecordError, match="disk/final: "):
+            export()
+        assert not os.listdir(final.parent)
+        make_room()
+        export()
+
+    assert on_a_small_disk(final.parent, 1 << 17, fill) == 0
