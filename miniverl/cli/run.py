@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,7 +47,9 @@ def run(
     plan = planned(recipe, overrides or (), output_dir)
     facts = perform(plan, console, dry_run=dry_run)
     if as_json and facts is not None:
-        typer.echo(json.dumps(facts, indent=2, sort_keys=True))
+        from miniverl.report import inspect as report
+
+        typer.echo(report.as_json(facts))
 
 
 def planned(recipe: str, overrides: Sequence[str], output_dir: str | None) -> Plan:
