@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -203,3 +205,42 @@ def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path):
     assert file_sha256(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
     with pytest.raises(DataError, match="is missing"):
         file_sha256(tmp_path / "b")
+
+
+def broken_text(*cells):
+    """A string column that holds bytes as they are, whether they are UTF-8 or not."""
+    column = pa.array(cells, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(column), column.buffers())
+
+
+def test_text_that_is_not_utf8_is_refused_by_row(template, tmp_path):
+    with pytest.raises(DataError, match=r"1 of 2 rows(.|\n)*row 1: prompt cannot be read"):
+        read(write(tmp_path / "a.parquet", broken_text(b"1", b"\xff")), template=template)
+    with pytest.raises(DataError, match=r"row 0: data_source cannot be read"):
+        read(write(tmp_path / "b.parquet", ["1"], data_source=broken_text(b"\xff")), template=template)
+    truths = pa.StructArray.from_arrays([broken_text(b"1", b"\xff")], ["ground_truth"])
+    with pytest.raises(DataError, match=r"row 1: reward_model.ground_truth cannot be read"):
+        read(write(tmp_path / "c.parquet", ["1", "2"], reward_model=truths), template=template)
+
+
+def test_what_lies_beside_the_answer_need_not_be_readable(template, tmp_path):
+    times = pa.array([1], pa.timestamp("ns"))
+    extra = pa.StructArray.from_arrays([pa.array(["7"]), times, broken_text(b"\xff")], ["answer", "when", "text"])
+    assert (
+        read(write(tmp_path / "a.parquet", ["1"], extra_info=extra), template=template).prompts[0].ground_truth == "7"
+    )
+
+
+@pytest.mark.parametrize(
+    "truth", [[float("nan")], [datetime(2020, 1, 1)], [b"1"], [Decimal("1.5")], b"1"], ids=lambda truth: repr(truth)
+)
+def test_an_answer_that_has_no_text_is_refused_by_row(truth, template, tmp_path):
+    file = write(tmp_path / "a.parquet", ["1"], reward_model=[{"ground_truth": truth}])
+    with pytest.raises(DataError, match="row 0: has a ground truth that cannot be written as JSON"):
+        read(file, template=template)
+
+
+def test_prompts_the_tokenizer_has_no_tokens_for_are_counted(template, tmp_path):
+    found = read(write(tmp_path / "a.parquet", ["1+1", "why?!", "1=1"]), template=template)
+    assert [note.split(" prompts of")[0] for note in found.notes] == ["1 of 3"]
+    assert "mostly the unknown token" in found.notes[0]

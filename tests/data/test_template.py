@@ -190,3 +190,77 @@ def test_an_end_token_that_is_no_token_is_refused(chatml):
     write_chatml(chatml, eos_token="<stop>")
     with pytest.raises(ModelError, match="eos_token = '<stop>': is no token"):
         _ = ChatTemplate(chatml).end_ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{{ 1 // (messages | length - 1) }}", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "{{ {}['a'].b.c }}"],
+)
+def test_a_template_that_fails_while_it_runs_is_an_error(chatml, text):
+    (chatml / "chat_template.jinja").write_text(text)
+    with pytest.raises(DataError, match="cannot render"):
+        ChatTemplate(chatml).render(CONVERSATIONS[0])
+
+
+def _settings(**changes):
+    return lambda folder: write_chatml(folder, **changes)
+
+
+def _listed(*entries):
+    def damage(folder):
+        write_chatml(folder, chat_template=list(entries))
+        (folder / "chat_template.jinja").unlink()
+
+    return damage
+
+
+def _folder(folder):
+    (folder / "chat_template.jinja").unlink()
+    (folder / "chat_template.jinja").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (
+            lambda folder: _rewrite(folder, lambda file: file["model"].update(merges=[["q", "nothing"]])),
+            "is refused by",
+        ),
+        (lambda folder: _rewrite(folder, lambda file: file.update(decoder=7)), "is refused by"),
+        (lambda folder: (folder / "chat_template.jinja").write_bytes(b"\xff"), "chat_template.jinja: cannot be read"),
+        (_folder, "chat_template.jinja: cannot be read"),
+        (_listed({"name": "default"}), "has no chat template"),
+        (_listed("default"), "has no chat template"),
+        (_listed({"name": "default", "template": "\udcff"}), "syntax error"),
+        (_settings(eos_token={}), "eos_token = {}"),
+        (_settings(eos_token=3), "eos_token = 3"),
+    ],
+)
+def test_damaged_files_are_refused_by_name(chatml, damage, words):
+    damage(chatml)
+    with pytest.raises(ModelError, match=words):
+        ChatTemplate(chatml)
+
+
+def _rewrite(folder, change):
+    described = json.loads((folder / "tokenizer.json").read_text())
+    change(described)
+    (folder / "tokenizer.json").write_text(json.dumps(described))
+
+
+@pytest.mark.parametrize("found", ["x", 1.5, True, -1, [1, None], {}])
+def test_an_end_that_is_no_id_is_refused(chatml, found):
+    (chatml / "config.json").write_text(json.dumps({"eos_token_id": found}))
+    with pytest.raises(ModelError, match=r"config.json: eos_token_id = .*is no id"):
+        _ = ChatTemplate(chatml).end_ids
+
+
+def test_an_empty_text_model_names_no_end(chatml):
+    (chatml / "config.json").write_text(json.dumps({"text_config": None}))
+    template = ChatTemplate(chatml)
+    assert template.decode(template.end_ids, skip_special_tokens=False) == "<|im_end|>"
+
+
+def test_only_a_tokenizer_that_cannot_write_everything_has_an_unknown_token(tiny, chatml):
+    assert ChatTemplate(tiny).decode([ChatTemplate(tiny).unknown_id], skip_special_tokens=False) == "<unk>"
+    assert ChatTemplate(chatml).unknown_id is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import pickle
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from miniverl.errors import ConfigError, DataError, ModelError
@@ -150,3 +152,26 @@ def test_parquet_that_is_no_parquet_is_refused(desk):
     (desk.folder / "train.parquet").write_bytes(b"PAR1 but not really")
     with pytest.raises(DataError, match="cannot be read"):
         desk.plan()
+
+
+@pytest.mark.parametrize(("key", "name"), [("run.dir", "\udcff/x"), ("run.resume", "~nobody-of-this-name/x")])
+def test_a_name_that_cannot_be_a_path_is_refused_under_its_key(desk, key, name):
+    with pytest.raises(ConfigError, match=f"{key} = .*cannot be looked at"):
+        desk.plan({key: name})
+
+
+def test_held_out_rows_that_are_asked_need_an_answer(desk):
+    rows = [{"prompt": "1+1", "reward_model": {"ground_truth": truth}} for truth in ("2", None, "2", None)]
+    pq.write_table(pa.Table.from_pylist(rows), desk.folder / "held.parquet")
+    with pytest.raises(DataError, match=r"data\.val_files = \[1, 3\].*no reward_model\.ground_truth"):
+        desk.plan()
+    assert desk.plan({"trainer.val_prompts": 1}).evaluation_prompts == 1
+
+
+def test_more_cpus_than_this_machine_has_are_said_unless_a_cluster_is_named(desk):
+    def said(changes):
+        return [note for note in desk.plan(changes).notes if "CPUs" in note]
+
+    assert said({}) == []
+    assert "ask for 4001 CPUs" in said({"placement.teacher.cpu": 4000})[0]
+    assert said({"placement.teacher.cpu": 4000, "ray.address": "auto"}) == []

@@ -158,3 +158,8 @@ def test_the_facts_of_an_experiment_are_these(desk):
 
 def test_no_path_and_no_machine_is_part_of_an_experiment(desk):
     assert str(desk.folder) not in json.dumps(desk.plan().experiment_facts)
+
+
+def test_the_length_of_a_schedule_names_both_keys_that_decide_it(desk):
+    facts = desk.plan({"optim.lr_scheduler_type": "cosine"}).experiment_facts
+    assert [key for key in facts if "optim.schedule_steps" in key and "trainer.total_training_steps" in key]

@@ -49,6 +49,16 @@ def test_the_text_part_of_a_config_is_read(new_model):
         (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
         (lambda folder: (folder / "config.json").write_text("[]"), "holds no JSON object"),
         (lambda folder: (folder / "config.json").write_text("{}"), "states no vocab_size"),
+        (lambda folder: (folder / "config.json").write_text("[" * 100_000), "cannot be read"),
+        (lambda folder: (folder / "config.json").write_text('{"vocab_size": "9"}'), "vocab_size is '9'"),
+        (lambda folder: (folder / "config.json").write_text('{"text_config": null}'), "states no vocab_size"),
+        (
+            lambda folder: (folder / "config.json").write_text('{"vocab_size": 9, "max_position_embeddings": "10"}'),
+            "max_position_embeddings is '10'",
+        ),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b""), r"models\.student\.id.*no whole safetensors"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(bytes(4096)), "no whole safetensors"),
+        (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": []}'), "no weight_map"),
         (lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"), "is an adapter"),
         (
             lambda folder: (folder / "model.safetensors.index.json").write_text(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from huggingface_hub import constants
 
-from miniverl.errors import ConfigError, ModelError
+from miniverl.errors import ConfigError, DataError, ModelError
 from miniverl.plan.identity import identify
 from miniverl.plan.locate import locate_file, locate_model
 
@@ -56,3 +56,14 @@ def test_the_packaged_pair_and_its_data_are_found():
 def test_a_misspelt_packaged_name_gets_the_nearest():
     with pytest.raises(ConfigError, match=r"models\.student\.id = .*did you mean miniverl://tiny-student"):
         locate_model("miniverl://tiny-studnet", field=FIELD)
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/x", "a\0b", "\udcff"])
+def test_a_name_that_cannot_be_a_path_is_refused_under_its_key(name):
+    with pytest.raises(ModelError, match=r"models\.student\.id = .*cannot be looked at"):
+        locate_model(name, field=FIELD)
+
+
+def test_a_data_file_of_an_unknown_home_is_refused():
+    with pytest.raises(DataError, match=r"data\.train_files = .*cannot be looked at"):
+        locate_file("~nobody-of-this-name/x", field="data.train_files")

@@ -17,6 +17,10 @@ def test_whole_weights_pass(weights):
     refuse_damaged(weights, field="models.student.id")
 
 
+def headed(text):
+    return len(text).to_bytes(8, "little") + text
+
+
 DAMAGE = {
     "cut off": lambda data: data[:-1],
     "longer": lambda data: data + b"\0",
@@ -25,6 +29,12 @@ DAMAGE = {
     "zero-filled": lambda data: bytes(len(data)),
     "without a header": lambda data: b"not a tensor file at all, but long enough to be one",
     "with a header that is no JSON": lambda data: data[:8] + b"x" + data[9:],
+    "with a header that is no text": lambda data: headed(b"\xff"),
+    "with a header nested without end": lambda data: headed(b"[" * 100_000),
+    "with a list for a header": lambda data: headed(b"[]"),
+    "with a tensor that lies nowhere": lambda data: headed(b'{"a": {}}'),
+    "with a tensor that ends at a word": lambda data: headed(b'{"a": {"data_offsets": [0, "x"]}}'),
+    "with a tensor that is a number": lambda data: headed(b'{"a": 1}'),
 }
 
 

@@ -117,3 +117,33 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
     (tmp_path / "mine.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_recipe(str(tmp_path / "mine.yaml"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["2020-13-45", "0x_", "!!int abc", "!!float x", "!!bool x", "!!timestamp x", "1" * 5000, "[" * 3000, "&a [*a]"],
+)
+def test_a_value_that_yaml_cannot_read_is_refused_with_its_override(written, value):
+    with pytest.raises(ConfigError, match=r"optim\.lr="):
+        load_recipe(written(MINIMAL), [f"optim.lr={value}"])
+
+
+def test_a_block_that_contains_itself_is_refused():
+    with pytest.raises(ConfigError, match="recursive"):
+        parse_block("x: &x {y: *x}", source="test")
+
+
+def test_an_entry_of_a_wrong_kind_does_not_make_the_list_empty(written):
+    with pytest.raises(ConfigError, match=r"data\.train_files\[0\] = 1: is not text"):
+        load_recipe(written(MINIMAL), ["data.train_files=[1]"])
+
+
+def test_only_what_yaml_takes_for_a_number_is_told_to_lose_its_quotes(written):
+    with pytest.raises(ConfigError, match=r"rollout\.temperature.*write a number"):
+        load_recipe(written(MINIMAL), ["rollout.temperature='٣'"])
+
+
+@pytest.mark.parametrize("key", ["r", "lora_alpha"])
+def test_a_rank_beyond_any_matrix_is_refused(written, key):
+    with pytest.raises(ConfigError, match=rf"models\.student\.lora\.{key} = \d+: is above"):
+        load_recipe(written(MINIMAL), [f"models.student.lora.{key}=10000000"])

@@ -56,3 +56,8 @@ def test_removing_lets_the_default_hold_again():
 def test_removing_what_is_not_there_is_refused(key):
     with pytest.raises(ConfigError, match="does not set this key"):
         remove({"a": {"b": 1}}, key)
+
+
+def test_a_key_of_thousands_of_parts_is_refused():
+    with pytest.raises(ConfigError, match="has 3000 parts"):
+        put({}, ".".join(["a"] * 3000), 1)

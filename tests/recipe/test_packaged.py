@@ -35,3 +35,9 @@ def test_a_misspelt_name_is_answered_with_the_nearest(source):
 def test_a_folder_is_refused_as_one(tmp_path):
     with pytest.raises(ConfigError, match="is a folder"):
         find_recipe(str(tmp_path))
+
+
+@pytest.mark.parametrize("source", ["~nobody-of-this-name/x.yaml", "x" * 5000, "a\0b", "\udcff.yaml"])
+def test_a_name_that_cannot_be_a_path_is_refused(source):
+    with pytest.raises(ConfigError, match=r"^recipe = .*cannot be looked at"):
+        find_recipe(source)

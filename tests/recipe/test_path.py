@@ -33,3 +33,11 @@ def test_what_lies_there_is_told(tmp_path):
 def test_a_place_that_cannot_be_looked_at_is_an_error_not_nothing(path):
     with pytest.raises(DataError, match=r"data\.train_files.*cannot be looked at"):
         kind_of(Path(path), field="data.train_files", refusal=DataError)
+
+
+def test_a_loop_of_links_is_an_error_however_it_is_looked_at(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match=r"run\.dir.*cannot be looked at"):
+        kind_of(tmp_path / "loop", field="run.dir")
+    with pytest.raises(ConfigError, match=r"run\.dir.*cannot be looked at"):
+        absolute(tmp_path / "loop" / "x", field="run.dir", links=True)
