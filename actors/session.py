@@ -14,6 +14,7 @@ from ray._private import worker as driver
 
 from actors.address import dead
 from actors.environment import named_address
+from miniverl.plan.placement import local_cpus
 from miniverl.plan.plan import Plan
 
 OBJECT_STORE = 256 * 2**20
@@ -66,7 +67,7 @@ def _start(plan: Plan, folder: str | None) -> None:
     ray.init(
         address="local",
         namespace=namespace(plan),
-        num_cpus=max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2),
+        num_cpus=local_cpus(),
         object_store_memory=OBJECT_STORE,
         include_dashboard=False,
         log_to_driver=False,

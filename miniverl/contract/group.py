@@ -133,7 +133,3 @@ class Trajectory:
     def ids(self) -> np.ndarray:
         """int32 [P + length]; prompt and response."""
         return np.concatenate([self.group.prompt_ids, self.response_ids])
-
-    @property
-    def text(self) -> str:
-        return self.group.texts[self.index]

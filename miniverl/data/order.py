@@ -23,10 +23,6 @@ class PromptOrder:
         self._shuffle, self._seed = shuffle, seed
         self._known: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=np.int64))
 
-    def __len__(self) -> int:
-        """Prompts per epoch."""
-        return len(self._prompts)
-
     def take(self, cursor: int, count: int) -> list[tuple[int, Prompt]]:
         """``count`` prompts from ``cursor`` on, each with its cursor. take(a, b) + take(a + b, c) = take(a, b + c)."""
         assert cursor >= 0 and count >= 0, (cursor, count)

@@ -103,11 +103,6 @@ class ChatTemplate:
             ends.add(self._id("eos_token"))
         return tuple(sorted(ends))
 
-    @property
-    def pad_id(self) -> int | None:
-        """The tokenizer's padding id; None when it names none. May equal an end id: mask by length, never by id."""
-        return self._id("pad_token") if "pad_token" in self._names else None
-
     @cached_property
     def unknown_id(self) -> int | None:
         """The id that stands for text the tokenizer cannot write; None where it can write everything."""

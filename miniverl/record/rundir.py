@@ -70,11 +70,6 @@ class RunDirectory:
         return self.root / "plan.json"
 
     @property
-    def recipe(self) -> Path:
-        """The recipe as it was run, overrides included."""
-        return self.root / "recipe.yaml"
-
-    @property
     def final(self) -> Path:
         """The trained adapter or weights, for other programs."""
         return self.root / "final"
@@ -91,10 +86,6 @@ class RunDirectory:
         """Writes plan.json: the plan's fields as canonical JSON; a number that is not finite is written by its name."""
         facts = json.loads(json.dumps(plan, default=_fields))
         write_atomically(self.plan, canonical_json(finite(facts)) + b"\n")
-
-    def record_recipe(self, text: str) -> None:
-        """Writes recipe.yaml."""
-        write_atomically(self.recipe, text.encode())
 
     def read_plan(self) -> Mapping[str, Any]:
         """plan.json, empty while there is none. Raises RecordError when it cannot be read."""

@@ -18,6 +18,7 @@ from miniverl.metrics.sinks import JsonlSink, Metrics, Sink, WandbRun, WandbSink
 from miniverl.plan.plan import DataPlan, Plan
 from miniverl.record.checkpoint import sweep, verify_checkpoint
 from miniverl.record.files import write_atomically
+from miniverl.record.rundir import RunDirectory
 from miniverl.training.checkpoints import Checkpoints
 from miniverl.training.evaluate import Evaluator
 from miniverl.training.gather import Gather
@@ -65,7 +66,7 @@ def assemble(
 def sinks_for(plan: Plan, roles: Roles, *, say: Callable[[str], None], environ: Mapping[str, str]) -> Metrics:
     """metrics.jsonl always; W&B when the recipe names it. Both take up what the journal already holds."""
     reports, evaluations = roles.journal.reports(), roles.journal.evaluations()
-    sinks: list[Sink] = [JsonlSink(Path(plan.run_dir) / "metrics.jsonl", reports, evaluations)]
+    sinks: list[Sink] = [JsonlSink(RunDirectory(root=Path(plan.run_dir)).metrics, reports, evaluations)]
     if "wandb" in plan.tracking.sinks:
         run = WandbRun(
             project=plan.tracking.project,

@@ -13,6 +13,7 @@ from miniverl.contract.report import StepReport
 from miniverl.metrics import declared
 from miniverl.metrics.sinks import Metrics
 from miniverl.plan.plan import Plan, Step
+from miniverl.record.rundir import RunDirectory
 from miniverl.training.checkpoints import Checkpoints
 from miniverl.training.evaluate import Evaluator, described
 from miniverl.training.gather import Gather
@@ -38,7 +39,7 @@ class Run:
 
     @property
     def final_folder(self) -> str:
-        return str(Path(self.plan.run_dir) / "final")
+        return str(RunDirectory(root=Path(self.plan.run_dir)).final)
 
     def steps(self) -> Iterator[Step]:
         """What is left to do."""

@@ -142,5 +142,5 @@ def test_tokens_were_drawn_from_the_log_probs_themselves_when_nothing_was_cut():
 
 def test_a_trajectory_is_its_row_without_padding():
     short = group().trajectory(1)
-    assert (short.response_ids.tolist(), short.ids.tolist(), short.text) == ([2], [5, 6, 7, 2], "")
+    assert (short.response_ids.tolist(), short.ids.tolist()) == ([2], [5, 6, 7, 2])
     assert group().trajectory(0).ids.tolist() == [5, 6, 7, 8, 9, 2]

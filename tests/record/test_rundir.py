@@ -39,7 +39,6 @@ def test_everything_of_a_run_lies_inside_it(tmp_path):
         made.lock,
         made.metrics,
         made.plan,
-        made.recipe,
         made.final,
         made.checkpoints,
         made.logs,
@@ -89,12 +88,6 @@ def test_a_plan_that_is_not_json_is_named(tmp_path):
     directory.plan.write_text("{")
     with pytest.raises(RecordError, match=r"plan\.json"):
         directory.read_plan()
-
-
-def test_a_recipe_is_written_as_it_was_given(tmp_path):
-    directory = RunDirectory.prepare(tmp_path)
-    directory.record_recipe("name: ünïcode\n")
-    assert directory.recipe.read_text(encoding="utf-8") == "name: ünïcode\n"
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"schedule": 3}', '{"execution_facts": []}', "{", "[" * 100_000])
