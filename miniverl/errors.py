@@ -70,6 +70,14 @@ class RoleError(MiniverlError):
     """An actor that died, hung or could not start; names the role."""
 
 
+class ConformanceError(MiniverlError):
+    """A rollout engine whose tokens or log-probs are not the trainer's, or an adapter that does nothing."""
+
+
+class EngineError(MiniverlError):
+    """A rollout engine, or the server behind it, that could not start, answer or take up a policy."""
+
+
 class TrainingError(MiniverlError):
     """Training that cannot go on: no signal, diverged, or a replay that does not match its record."""
 

@@ -57,6 +57,7 @@ def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
             sampling=sampling,
             evaluation_sampling=replace(sampling, temperature=0.0, top_p=1.0, top_k=0),
             samples_per_prompt=recipe.rollout.samples_per_prompt,
+            conformance=recipe.rollout.conformance,
             train_data=train,
             evaluation_data=evaluation,
             evaluation_prompts=asked,
@@ -117,10 +118,13 @@ def _rollout(recipe: Recipe, pair: _Pair, placement: Mapping[str, DeviceShare]) 
     return RolloutPlan(
         model=_student(recipe, pair, placement),
         backend=recipe.rollout.backend,
+        backend_version=slices.backend_version(recipe),
         slots=slices.slots(recipe),
         max_length=slices.max_length(recipe),
         parcel_tokens=recipe.trainer.ppo_max_token_len_per_gpu,
         deterministic=slices.deterministic(recipe, placement["rollout"]),
+        compile_backend=recipe.rollout.compile_backend,
+        vllm=None,
         share=placement["rollout"],
     )
 
@@ -137,6 +141,7 @@ def _trainer(
         gradient_checkpointing=recipe.models.student.gradient_checkpointing,
         seed=recipe.run.seed,
         backend=recipe.rollout.backend,
+        backend_version=slices.backend_version(recipe),
         experiment="",
         share=placement["trainer"],
     )

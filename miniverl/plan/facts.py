@@ -86,6 +86,8 @@ def execution_facts(plan: Plan) -> dict[str, Any]:
         "data.val_digest": plan.evaluation_data.digest if plan.evaluation_data else None,
         "rollout.slots": plan.rollout.slots,
         "rollout.deterministic": plan.rollout.deterministic,
+        "rollout.compile_backend": plan.rollout.compile_backend,
+        "rollout.conformance": plan.conformance,
         **{f"trainer.{name}": value for name, value in dataclasses.asdict(plan.schedule).items()},
         "trainer.val_prompts": plan.evaluation_prompts,
         "trainer.logprob_chunk": plan.trainer.logprob_chunk,
@@ -99,9 +101,17 @@ def execution_facts(plan: Plan) -> dict[str, Any]:
         "machine.python": platform.python_version(),
         "machine.system": platform.system(),
         "machine.architecture": platform.machine(),
-        **{f"versions.{name}": _version(name) for name in LIBRARIES},
+        **{f"versions.{name}": installed(name) for name in LIBRARIES},
     }
     return {key: _plain(value) for key, value in facts.items()}
+
+
+def installed(distribution: str) -> str | None:
+    """Its version here; None where it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
 
 
 def _model(key: str, model: ModelPlan) -> dict[str, Any]:
@@ -137,13 +147,6 @@ def _origin(key: str, model: ModelPlan) -> dict[str, Any]:
 
 def _files(data: DataPlan | None) -> list[str]:
     return [file.path for file in data.files] if data else []
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
 
 
 def _plain(value: Any) -> Any:

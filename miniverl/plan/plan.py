@@ -93,10 +93,30 @@ class OptimPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VllmPlan:
+    """A managed server, resolved for this machine."""
+
+    python: str
+    """Absolute path of the interpreter that has vLLM."""
+    version: str
+    """Of vLLM there."""
+    keep_warm: bool
+    enforce_eager: bool
+    kv_cache_bytes: int
+    """Memory for keys and values."""
+    startup_timeout: int
+    """Seconds."""
+    folder: str
+    """Absolute; inside the run directory: the dequantized base, adapters, the server's log and its process ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutPlan:
     model: ModelPlan
     backend: str
-    """hf_cached or hf_reference."""
+    """hf_cached, hf_reference or vllm."""
+    backend_version: str
+    """Name and version of the library it runs on, as snapshots carry them."""
     slots: int
     """Rows decoded at once."""
     max_length: int
@@ -104,6 +124,9 @@ class RolloutPlan:
     parcel_tokens: int
     """Padded tokens of a parcel."""
     deterministic: bool
+    compile_backend: bool
+    vllm: VllmPlan | None
+    """None: another backend."""
     share: DeviceShare
 
 
@@ -120,6 +143,7 @@ class TrainerPlan:
     seed: int
     backend: str
     """Rollout backend named in the snapshot."""
+    backend_version: str
     experiment: str
     share: DeviceShare
 
@@ -217,6 +241,8 @@ class Plan:
     """Of training rollouts."""
     evaluation_sampling: Sampling
     samples_per_prompt: int
+    conformance: str
+    """gate or strict."""
     train_data: DataPlan
     evaluation_data: DataPlan | None
     evaluation_prompts: int

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from miniverl.contract.request import Sampling
 from miniverl.errors import ConfigError
+from miniverl.plan.facts import installed
 from miniverl.plan.plan import (
     DeviceShare,
     LoraPlan,
@@ -100,6 +101,11 @@ def max_length(recipe: Recipe) -> int:
 def deterministic(recipe: Recipe, share: DeviceShare) -> bool:
     asked = recipe.rollout.deterministic
     return share.gpu == 0 and share.threads == 1 if asked == "auto" else asked
+
+
+def backend_version(recipe: Recipe) -> str:
+    """What snapshots carry: the library that computes the policy."""
+    return f"transformers {installed('transformers')}"
 
 
 def order(recipe: Recipe) -> OrderPlan:

@@ -99,6 +99,21 @@ class Data(Block):
     """Of the order; null: run.seed."""
 
 
+class Vllm(Block):
+    """The managed server of backend: vllm."""
+
+    python: str | None = Field(default=None, min_length=1)
+    """Interpreter of the environment that has vLLM; null: the one `miniverl vllm setup` made, else this one."""
+    keep_warm: bool = True
+    """One server for the whole run; false: it ends before the teacher scores and starts again for the next step."""
+    enforce_eager: Literal["auto", True, False] = "auto"
+    """true: no compilation and no CUDA graphs. auto: true on the CPU, where compiling costs minutes."""
+    kv_cache_gib: float | None = Field(default=None, gt=0.0)
+    """GiB for keys and values; null: what the slots of the recipe need."""
+    startup_timeout: int = Field(default=600, ge=1)
+    """Seconds until a start is given up."""
+
+
 class Rollout(Block):
     backend: Literal["hf_cached", "hf_reference", "vllm"] = "hf_cached"
     samples_per_prompt: int = Field(default=1, ge=1)
@@ -110,6 +125,9 @@ class Rollout(Block):
     synchronization: Literal["strict"] = "strict"
     """strict: no token of a step is drawn under another policy version."""
     compile_backend: bool = False
+    """hf_cached: compile the decode step (Inductor; CUDA graphs on a GPU). The first steps wait for the compiler."""
+    conformance: Literal["gate", "strict"] = "gate"
+    """gate: log-probs of rollout and trainer are compared by their own noise; strict: by fixed limits as well."""
     record_logprobs: bool = True
     """Record the log-prob of every sampled token."""
     temperature: float = Field(default=1.0, ge=0.0, le=100.0)
@@ -122,6 +140,7 @@ class Rollout(Block):
     stop: Strings = ()
     deterministic: Literal["auto", True, False] = "auto"
     """Same bits for a row whoever shares its batch. auto: on on the CPU with one thread, off on a GPU (costs speed)."""
+    vllm: Vllm = Vllm()
 
 
 class Distillation(Block):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-import transformers
 
 from miniverl.contract.canonical import tensors_digest
 from miniverl.contract.parcel import Parcel
@@ -83,7 +82,7 @@ class PolicyTrainer:
             dtype=model.dtype,
             quantization=model.quantization,
             backend=self._plan.backend,
-            backend_version=f"transformers {transformers.__version__}",
+            backend_version=self._plan.backend_version,
             profile="native",
             experiment=self._plan.experiment,
         )

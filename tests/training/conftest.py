@@ -56,7 +56,7 @@ def trainer_plan() -> Callable[..., TrainerPlan]:
             optim=OptimPlan(lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, clip_grad=1.0,
                             lr_scheduler_type="constant", lr_warmup_steps=0, schedule_steps=10),
             micro_batch_tokens=micro_batch_tokens, logprob_chunk=logprob_chunk, gradient_checkpointing=False, seed=1,
-            backend="hf_cached", experiment="e", share=SHARE,
+            backend="hf_cached", backend_version="transformers", experiment="e", share=SHARE,
         )  # fmt: skip
 
     return make
