@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from miniverl.contract.canonical import json_digest
 from miniverl.plan import slices
+from miniverl.plan.architecture import refuse_foreign_layers
 from miniverl.plan.facts import execution_facts, experiment_facts
 from miniverl.plan.identity import ModelFolder, identify
 from miniverl.plan.pair import (
@@ -95,6 +96,7 @@ def _pair(recipe: Recipe) -> _Pair:
     teacher = identify(recipe.models.teacher.id, field="models.teacher.id")
     refuse_two_tokenizers(student, teacher)
     for model, field in ((student, "models.student.id"), (teacher, "models.teacher.id")):
+        refuse_foreign_layers(model, field=field)
         refuse_long_sequences(
             model, field=field, prompt=recipe.data.max_prompt_length, response=recipe.rollout.max_new_tokens
         )

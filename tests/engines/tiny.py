@@ -6,7 +6,16 @@ from functools import cache
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from miniverl.contract.canonical import tensors_digest
 from miniverl.contract.policy import Policy, PolicySnapshot
@@ -17,7 +26,24 @@ VOCABULARY = 45
 """Ids in use; the models have 48 rows in their heads."""
 STOPS = (7, 19, 30)
 
-ARCHITECTURES = {"qwen3": (Qwen3Config, Qwen3ForCausalLM), "llama": (LlamaConfig, LlamaForCausalLM)}
+WINDOW = 12
+"""Positions that a layer of the sliding kind sees."""
+
+ARCHITECTURES = {
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM, {}),
+    "llama": (LlamaConfig, LlamaForCausalLM, {"num_key_value_heads": 1}),
+    "mistral": (MistralConfig, MistralForCausalLM, {"sliding_window": WINDOW}),
+    "gemma3": (
+        Gemma3TextConfig,
+        Gemma3ForCausalLM,
+        {
+            "layer_types": ["sliding_attention", "full_attention"],
+            "sliding_window": WINDOW,
+            "query_pre_attn_scalar": 16,
+        },
+    ),
+}
+"""By name: configuration, model and what it has of its own. Llama has groups of four heads."""
 
 
 class TinyModel:
@@ -26,21 +52,20 @@ class TinyModel:
     vocabulary = VOCABULARY
 
     def __init__(self, architecture: str = "qwen3") -> None:
-        config, model = ARCHITECTURES[architecture]
+        config, model, own = ARCHITECTURES[architecture]
         torch.manual_seed(0)
-        self.module = model(
-            config(
-                vocab_size=48,
-                hidden_size=64,
-                intermediate_size=128,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                num_key_value_heads=2,
-                head_dim=16,
-                max_position_embeddings=512,
-                tie_word_embeddings=False,
-            )
-        ).eval()
+        shape = {
+            "vocab_size": 48,
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "max_position_embeddings": 512,
+            "tie_word_embeddings": False,
+        }
+        self.module = model(config(**{**shape, **own})).eval()
         self.loads = 0
 
     def load(self, policy: Policy) -> None:

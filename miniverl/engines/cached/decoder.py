@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from miniverl.engines.cached.attention import grouped
 from miniverl.engines.cached.cache import ALIGN, RowCache, aligned
 from miniverl.errors import ModelError
 
@@ -69,10 +70,11 @@ class Decoder:
     def _feed(self, ids_RQ: Tensor, positions_RQ: Tensor, *, cache: RowCache, length: int) -> Tensor:
         self.passes += 1
         mask = cache.place(positions_RQ, length=length)
-        return self._model(
-            input_ids=ids_RQ,
-            attention_mask=mask,
-            position_ids=positions_RQ,
-            past_key_values=cache,
-            use_cache=True,
-        ).last_hidden_state
+        with grouped(self._config):
+            return self._model(
+                input_ids=ids_RQ,
+                attention_mask=mask,
+                position_ids=positions_RQ,
+                past_key_values=cache,
+                use_cache=True,
+            ).last_hidden_state

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from miniverl.engines.cached.cache import ALIGN, RowCache, aligned
-from tests.engines.tiny import TinyModel
+from tests.engines.tiny import WINDOW, TinyModel
 
 
 @pytest.fixture
@@ -41,6 +41,15 @@ def test_a_position_sees_itself_and_what_came_before(cache):
     assert mask.shape == (2, 1, 2, 8)
     assert (mask == 0).sum(-1).flatten().tolist() == [1, 2, 7, 8]
     assert set(mask.unique().tolist()) == {0.0, float("-inf")}
+
+
+def test_a_layer_with_a_window_does_not_see_beyond_it():
+    config = TinyModel("gemma3").module.config
+    cache = RowCache(config, rows=4, length=40, dtype=torch.float32, device=torch.device("cpu"))
+    masks = cache.place(torch.tensor([[3], [30]]), length=32)
+    seen = {kind: (mask == 0).sum(-1).flatten().tolist() for kind, mask in masks.items()}
+    assert seen == {"sliding_attention": [4, WINDOW], "full_attention": [4, 31]}
+    assert (masks["sliding_attention"][1, 0, 0] == 0).nonzero().flatten().tolist() == list(range(31 - WINDOW, 31))
 
 
 def test_rows_are_copied_whole_within_and_between_caches(cache):

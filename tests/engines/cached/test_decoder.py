@@ -6,12 +6,12 @@ import torch
 
 from miniverl.engines.cached.decoder import CHUNK, Decoder
 from miniverl.errors import ModelError
-from tests.engines.tiny import VOCABULARY, TinyModel, policy
+from tests.engines.tiny import ARCHITECTURES, VOCABULARY, TinyModel, policy
 
 LENGTHS = (1, 2, 9, CHUNK, CHUNK + 1, CHUNK + 60)
 
 
-@pytest.fixture(params=["qwen3", "llama"])
+@pytest.fixture(params=ARCHITECTURES)
 def module(request):
     model = TinyModel(request.param)
     model.load(policy(request.param))

@@ -10,7 +10,7 @@ from miniverl.contract.request import requests_for
 from miniverl.engines.cached.engine import CachedEngine
 from miniverl.engines.reference import ReferenceEngine
 from miniverl.errors import ConfigError, ContractError, IdentityError, StateError
-from tests.engines.tiny import TinyModel, decode, policy, prompts, requests
+from tests.engines.tiny import ARCHITECTURES, TinyModel, decode, policy, prompts, requests
 
 LENGTHS = (1, 5, 17, 150, 8, 9, 2)
 """From one token to more than a chunk of prefill."""
@@ -44,7 +44,7 @@ def split(asked):
     return [tuple(members) for _, members in itertools.groupby(asked, key=lambda request: request.group_id)]
 
 
-@pytest.mark.parametrize("architecture", ["qwen3", "llama"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_tokens_and_log_probs_are_those_of_the_reference(architecture, sampling):
     oracle = ReferenceEngine(TinyModel(architecture), decode=decode)
@@ -82,16 +82,18 @@ def test_another_policy_draws_other_tokens():
     assert all(before[name].token_ids.tolist() != after[name].token_ids.tolist() for name in before)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("sampling", ["plain", "cool_nucleus"])
-def test_a_group_is_the_same_bits_whoever_shares_the_batch(sampling):
-    asked = requests(*LENGTHS, 33, 64, 65, 130, max_new_tokens=20, **SAMPLINGS[sampling])
-    expected = digests(cached(slots=16), asked)
+def test_a_group_is_the_same_bits_whoever_shares_the_batch(architecture, sampling):
+    snapshot = policy(architecture).snapshot
+    asked = requests(*LENGTHS, 33, 64, 65, 130, max_new_tokens=20, snapshot=snapshot, **SAMPLINGS[sampling])
+    expected = digests(cached(architecture, slots=16), asked)
     parts = split(asked)
     shuffled = [parts[i] for i in np.random.default_rng(0).permutation(len(parts))]
-    assert digests(cached(slots=4), asked) == expected
-    assert digests(cached(slots=6), sum(shuffled, ())) == expected
+    assert digests(cached(architecture, slots=4), asked) == expected
+    assert digests(cached(architecture, slots=6), sum(shuffled, ())) == expected
     for missing in (shuffled[:1], shuffled[1:4], shuffled[4:]):  # what recovery asks for
-        assert digests(cached(slots=8), sum(missing, ())).items() <= expected.items()
+        assert digests(cached(architecture, slots=8), sum(missing, ())).items() <= expected.items()
 
 
 def test_a_sample_is_the_same_bits_for_any_number_of_siblings():
