@@ -25,7 +25,7 @@ class Sampling:
     stop_token_ids: tuple[int, ...]
     """Ids that end a response; the stop token belongs to the response and to the loss."""
     stop: tuple[str, ...] = ()
-    """Strings that end a response."""
+    """Strings that end a response: its last token completes one, its text ends before it."""
     logprobs: bool = True
     """Whether log-probs of the sampled tokens are returned."""
 
@@ -35,6 +35,7 @@ class Sampling:
             (not 0.0 < self.top_p <= 1.0, "top_p", "set it within (0, 1]; 1 keeps everything"),
             (self.top_k < 0, "top_k", "set it to 0 (off) or a positive number"),
             (self.max_new_tokens < 1, "max_new_tokens", "set it to 1 or more"),
+            ("" in self.stop, "stop", "leave out the empty string, which is in every text"),
         ):
             if bad:
                 raise ContractError(f"sampling.{field}", value=getattr(self, field), problem="is out of range", fix=fix)

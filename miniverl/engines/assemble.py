@@ -9,7 +9,7 @@ import numpy as np
 
 from miniverl.contract.group import Group
 from miniverl.contract.policy import PolicySnapshot
-from miniverl.contract.request import GenerationRequest
+from miniverl.contract.request import GenerationRequest, Sampling
 
 Decode = Callable[[Sequence[int]], str]
 """Token ids to text, without special tokens."""
@@ -25,6 +25,17 @@ class Sample:
     """float32 [length]; full vocabulary. None: not asked for."""
     behaviour_logps: np.ndarray | None
     """float32 [length]; renormalised over what was kept. None: nothing was cut, or not asked for."""
+    stop: str | None = None
+    """The stop string that ended it; its last token completes the string."""
+
+    def cut(self, length: int, stop: str) -> Sample:
+        """Its first tokens, ended by a stop string."""
+        return Sample(
+            tokens=self.tokens[:length],
+            logps=None if self.logps is None else self.logps[:length],
+            behaviour_logps=None if self.behaviour_logps is None else self.behaviour_logps[:length],
+            stop=stop,
+        )
 
 
 def assemble(
@@ -33,8 +44,7 @@ def assemble(
     """The group of these requests; ``samples`` stand in the same order."""
     first = requests[0]
     prompt, sampling = first.prompt, first.sampling
-    stops = [int(s.tokens[-1]) if int(s.tokens[-1]) in sampling.stop_token_ids else None for s in samples]
-    bodies = [s.tokens if stop is None else s.tokens[:-1] for s, stop in zip(samples, stops, strict=True)]
+    ends = [_end(sample, sampling) for sample in samples]
     return Group(
         id=first.group_id,
         cursor=first.cursor,
@@ -52,10 +62,25 @@ def assemble(
         logps=_padded_scores([s.logps for s in samples]),
         behaviour_logps=_padded_scores([s.behaviour_logps for s in samples]),
         temperature=sampling.scoring_temperature,
-        stop_reasons=tuple("length" if stop is None else "stop_token" for stop in stops),
-        stop_matches=tuple("" if stop is None else str(stop) for stop in stops),
-        texts=tuple(decode(body.tolist()) for body in bodies),
+        stop_reasons=tuple(reason for reason, _ in ends),
+        stop_matches=tuple(match for _, match in ends),
+        texts=tuple(_text(sample, reason, decode) for sample, (reason, _) in zip(samples, ends, strict=True)),
     )
+
+
+def _end(sample: Sample, sampling: Sampling) -> tuple[str, str]:
+    """Why it ended, and the id or the string that matched."""
+    last = int(sample.tokens[-1])
+    if sample.stop is not None:
+        return "stop_string", sample.stop
+    return ("stop_token", str(last)) if last in sampling.stop_token_ids else ("length", "")
+
+
+def _text(sample: Sample, reason: str, decode: Decode) -> str:
+    """Without the stop token, and cut before the stop string: only the text is cut, never the ids."""
+    body = sample.tokens[:-1] if reason == "stop_token" else sample.tokens
+    text = decode(body.tolist())
+    return text if sample.stop is None else text[: text.index(sample.stop)]
 
 
 def _padded(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:

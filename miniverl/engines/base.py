@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from time import perf_counter
 from typing import Protocol
 
 from torch import nn
@@ -73,7 +74,27 @@ class Engine(Protocol):
         """The end; may be called in any state, and twice."""
 
     def metrics(self) -> Mapping[str, float]:
-        """Counters since the engine was made: tokens, forward passes, prefills, decode steps, occupancy, seconds."""
+        """Counters since the engine was made, by the names of ``METRICS``. What it cannot measure is left out."""
+
+
+METRICS: Mapping[str, str] = {
+    "generated_tokens": "tokens of finished samples",
+    "physical_batches": "passes of the model",
+    "prefills": "prompts whose keys and values were computed",
+    "decode_steps": "passes of one token per row",
+    "slot_occupancy": "share of the rows of those passes whose token was kept",
+    "slots": "rows decoded at once at most, now",
+    "downshifts": "times the slots were halved for want of memory",
+    "syncs": "policies taken up",
+    "peak_bytes": "most memory held at once",
+    "seconds_cold_start": "until the engine could take up a policy",
+    "seconds_compile": "compiling and warming up, before the first token",
+    "seconds_sync": "taking up policies",
+    "seconds_prefill": "on prompts",
+    "seconds_decode": "on tokens after the first pass",
+    "seconds_first_token": "from the last generate() to the first token of a row",
+}
+"""What an engine may count since it was made."""
 
 
 class State(StrEnum):
@@ -120,6 +141,11 @@ class Lifecycle(ABC):
         self.state = State.NEW
         self._snapshot: PolicySnapshot | None = None
         self._serving: object | None = None
+        self._synchronized, self._seconds_synchronizing = 0, 0.0
+
+    def metrics(self) -> Mapping[str, float]:
+        """Subclasses add what they count."""
+        return {"syncs": self._synchronized, "seconds_sync": self._seconds_synchronizing}
 
     def synchronize(self, policy: Policy) -> None:
         self._allow("synchronize")
@@ -127,7 +153,10 @@ class Lifecycle(ABC):
             return
         if self.state is State.SYNCHRONIZED:
             self._leave(State.QUIESCED)  # a load that fails halfway must leave nothing that could sample
+        began = perf_counter()
         self._load(policy)
+        self._synchronized += 1
+        self._seconds_synchronizing += perf_counter() - began
         self._snapshot = policy.snapshot
         self.state = self._allow("synchronize")
 

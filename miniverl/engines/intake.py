@@ -15,8 +15,7 @@ def whole_groups(
     """The requests cut into complete groups, in the order they came.
 
     ``max_length``: the most tokens of prompt and response together; None is no limit. Raises ContractError for a
-    group that is incomplete or out of order, for samplings that differ, for a prompt that leaves no room and for
-    stop strings.
+    group that is incomplete or out of order, for samplings that differ and for a prompt that leaves no room.
     """
     groups = [tuple(members) for _, members in groupby(requests, key=lambda request: request.group_id)]
     for group in groups:
@@ -45,13 +44,6 @@ def _refuse_unservable(request: GenerationRequest, first: GenerationRequest, max
             value=sampling,
             problem=f"differs from {first.sampling}, the sampling of this call's first request",
             fix="call generate() once per sampling",
-        )
-    if sampling.stop:
-        raise ContractError(
-            "sampling.stop",
-            value=sampling.stop,
-            problem="this engine does not know stop strings",
-            fix="use stop_token_ids",
         )
     length = len(request.prompt.ids) + sampling.max_new_tokens
     if max_length is not None and length > max_length:

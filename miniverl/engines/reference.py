@@ -22,7 +22,7 @@ from miniverl.engines.intake import whole_groups
 class ReferenceEngine(Lifecycle):
     """Slow and obviously right. Shares only the definition of the random numbers with the engines it judges."""
 
-    capabilities = Capabilities(logps=True, behaviour_logps=True, stop_strings=False, deterministic=True)
+    capabilities = Capabilities(logps=True, behaviour_logps=True, stop_strings=True, deterministic=True)
 
     def __init__(self, model: PolicyModel, *, decode: Decode) -> None:
         super().__init__()
@@ -36,6 +36,7 @@ class ReferenceEngine(Lifecycle):
 
     def metrics(self) -> Mapping[str, float]:
         return {
+            **super().metrics(),
             "generated_tokens": self._tokens,
             "physical_batches": self._tokens,
             "prefills": 0,
@@ -61,7 +62,8 @@ class ReferenceEngine(Lifecycle):
         tokens: list[int] = []
         logps: list[float] = []
         behaviour: list[float] = []
-        while len(tokens) < sampling.max_new_tokens:
+        stop = None
+        while len(tokens) < sampling.max_new_tokens and stop is None:
             scores = self._log_softmax(prefix + tokens, sampling.scoring_temperature)
             if sampling.greedy:
                 kept, token = np.arange(len(scores)), int(scores.argmax())
@@ -73,12 +75,14 @@ class ReferenceEngine(Lifecycle):
             behaviour.append(scores[token] - np.log(np.exp(scores[kept].astype(np.float64)).sum()))
             if token in sampling.stop_token_ids:
                 break
+            stop = first_stop(self._decode(tokens), sampling.stop) if sampling.stop else None
         self._tokens += len(tokens)
         self._seconds += perf_counter() - start
         return Sample(
             tokens=np.array(tokens, np.int32),
             logps=np.array(logps, np.float32) if sampling.logprobs else None,
             behaviour_logps=np.array(behaviour, np.float32) if sampling.logprobs and sampling.truncates else None,
+            stop=stop,
         )
 
     @torch.inference_mode()
@@ -124,3 +128,9 @@ def draw(scores: np.ndarray, kept: np.ndarray, u: float) -> int:
     """The first kept id whose cumulative probability exceeds u times the total."""
     mass = np.cumsum(np.exp(scores[kept].astype(np.float64)))
     return int(kept[np.argmax(mass > u * mass[-1])])
+
+
+def first_stop(text: str, stops: Sequence[str]) -> str | None:
+    """The stop string that begins first in ``text``; of several there, the first of the list. None: there is none."""
+    found = [(text.find(stop), place) for place, stop in enumerate(stops) if stop in text]
+    return stops[min(found)[1]] if found else None

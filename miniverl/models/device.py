@@ -1,6 +1,9 @@
-"""This file holds the choice of the device a role computes on."""
+"""This file holds the device a role computes on: which it is, and how much of its memory was taken."""
 
 from __future__ import annotations
+
+import resource
+import sys
 
 import torch
 
@@ -24,3 +27,18 @@ def device_for(share: DeviceShare) -> torch.device:
         )
     torch.cuda.set_per_process_memory_fraction(min(share.gpu, 1.0))
     return torch.device("cuda")
+
+
+def peak_bytes(device: torch.device) -> int:
+    """The most memory this process has held at once: of the GPU, or of the machine where it computes on the CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    kilobyte = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kilobyte
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """CUDA's error has a type; the CPU allocator's is a RuntimeError that says so."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

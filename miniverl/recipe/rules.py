@@ -27,17 +27,6 @@ def compiled_decoding_is_not_built(recipe: Recipe) -> ConfigError | None:
     )
 
 
-def stop_strings_are_not_built(recipe: Recipe) -> ConfigError | None:
-    if not recipe.rollout.stop:
-        return None
-    return ConfigError(
-        "rollout.stop",
-        value=list(recipe.rollout.stop),
-        problem="stop strings are not built yet",
-        fix="leave it out: responses end at the models' own end ids and at rollout.max_new_tokens",
-    )
-
-
 def phases_are_not_built(recipe: Recipe) -> ConfigError | None:
     if recipe.placement.mode != "phases":
         return None
@@ -172,7 +161,6 @@ def target_modules_are_a_pattern(recipe: Recipe) -> ConfigError | None:
 RULES: tuple[Rule, ...] = (
     vllm_is_not_built,
     compiled_decoding_is_not_built,
-    stop_strings_are_not_built,
     phases_are_not_built,
     the_run_has_one_length,
     one_sequence_fits_the_cache,

@@ -137,7 +137,10 @@ class Rollout(Block):
     """0 or -1 keeps every id."""
     max_new_tokens: int = Field(default=1024, ge=1)
     """Response limit in tokens, the stop token included."""
-    stop: Strings = ()
+    stop: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_one_or_many), Field(strict=False)
+    ] = ()
+    """Strings that end a response; one or a list. The tokens that complete one are kept, the text is cut before it."""
     deterministic: Literal["auto", True, False] = "auto"
     """Same bits for a row whoever shares its batch. auto: on on the CPU with one thread, off on a GPU (costs speed)."""
     vllm: Vllm = Vllm()

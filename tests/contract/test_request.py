@@ -30,6 +30,7 @@ def seeds(*cursors: int, samples: int = 2, run_seed: int = 1, **facts: Any) -> l
         ("temperature", 100.5),
         ("temperature", math.inf),
         ("temperature", math.nan),
+        ("stop", ("a", "")),
         ("top_p", 0.0),
         ("top_p", 1.01),
         ("top_p", math.nan),

@@ -52,3 +52,12 @@ def test_behaviour_log_probs_are_kept_apart_when_something_was_cut():
 def test_the_temperature_is_that_of_the_log_probs():
     assert group_of(sample(1), temperature=0.0)[1].temperature == 1.0
     assert group_of(sample(1), temperature=0.7)[1].temperature == 0.7
+
+
+def test_a_stop_string_cuts_the_text_and_not_the_ids():
+    whole = sample(1, 23, 4, 5, behaviour=True).cut(3, "3 4")
+    _, group = group_of(whole, sample(1, 2, behaviour=True), top_k=3, stop=("3 4",))
+    assert group.token_ids.tolist() == [[1, 23, 4], [1, 2, 0]]
+    assert group.logps[0].tolist() == [-1, -2, -3] and group.behaviour_logps[0].tolist() == [-0.5, -1, -1.5]
+    assert group.stop_reasons == ("stop_string", "length") and group.stop_matches == ("3 4", "")
+    assert group.texts == ("1 2", "1 2")

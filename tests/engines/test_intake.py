@@ -29,11 +29,6 @@ def test_two_samplings_in_one_call_are_refused():
         whole_groups((*requests(3), *requests(3, 4, temperature=0.5)[4:]))
 
 
-def test_stop_strings_are_refused_by_name():
-    with pytest.raises(ContractError, match=r"sampling\.stop"):
-        whole_groups(requests(3, stop=("\n",)))
-
-
 def test_a_prompt_that_leaves_no_room_is_refused_with_the_numbers():
     assert whole_groups(requests(8), max_length=20)
     with pytest.raises(ContractError, match=r"= 21: .* 20 tokens"):

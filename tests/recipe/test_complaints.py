@@ -23,7 +23,7 @@ def refusal(**blocks) -> ConfigError:
         ({"rollout": {"top_p": 1.5}}, "rollout.top_p", "is above 1", "write 1 or less"),
         ({"rollout": {"top_p": 0}}, "rollout.top_p", "is not above 0", "above 0"),
         ({"rollout": {"temperature": "1.0"}}, "rollout.temperature", "is not a number", "without quotes: 1.0"),
-        ({"rollout": {"stop": "x"}}, "rollout.stop", "is not a list", "write a list"),
+        ({"tracking": {"sinks": "jsonl"}}, "tracking.sinks", "is not a list", "write a list"),
         ({"rollout": {"stop": [1]}}, "rollout.stop[0]", "is not text", "write text"),
         ({"rollout": 3}, "rollout", "is not a block", "beneath it"),
         ({"rollout": {"backend": "hf_cache"}}, "rollout.backend", "hf_cached", "did you mean hf_cached?"),

@@ -13,7 +13,6 @@ from tests.recipe.test_schema import SMALLEST
 BROKEN = {
     "vllm_is_not_built": ({"rollout.backend": "vllm"}, "rollout.backend", "hf_cached"),
     "compiled_decoding_is_not_built": ({"rollout.compile_backend": True}, "rollout.compile_backend", "write false"),
-    "stop_strings_are_not_built": ({"rollout.stop": ["\n"]}, "rollout.stop", "leave it out"),
     "phases_are_not_built": ({"placement.mode": "phases"}, "placement.mode", "write shared"),
     "the_run_has_one_length": ({"trainer.total_epochs": 1}, "trainer.total_training_steps", "exactly one"),
     "one_sequence_fits_the_cache": (

@@ -22,7 +22,7 @@ attention splits its sums by the length read, and that must not depend on which 
 
 
 class Decoder:
-    """An unmodified transformers model, called below its LM head. Made anew whenever the weights change."""
+    """An unmodified transformers model, called below its LM head."""
 
     def __init__(self, module: nn.Module, *, vocabulary: int) -> None:
         model = cast(PreTrainedModel, module)
@@ -35,10 +35,19 @@ class Decoder:
         self._config = model.config
         self.vocabulary = vocabulary
         self._dtype, self.device = head.weight.dtype, head.weight.device
-        # Logits are float32 whatever the base computes in; the trainer does the same.
-        self._head = head.weight[:vocabulary].float()
-        self._bias = None if head.bias is None else head.bias[:vocabulary].float()
+        self._output = head
+        self.captures = False
+        """Whether passes are captured once per shape, so that shapes must be few."""
         self.passes = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Takes up weights that changed: the head is kept in float32, whatever the base computes in, as the trainer's.
+
+        Where the base is float32 itself this copies nothing.
+        """
+        self._head = self._output.weight[: self.vocabulary].float()
+        self._bias = None if self._output.bias is None else self._output.bias[: self.vocabulary].float()
 
     def cache(self, *, rows: int, length: int) -> RowCache:
         return RowCache(self._config, rows=rows, length=length, dtype=self._dtype, device=self.device)

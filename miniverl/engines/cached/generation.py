@@ -10,24 +10,27 @@ import numpy as np
 import torch
 
 from miniverl.contract.request import GenerationRequest
-from miniverl.engines.cached.cache import RowCache, aligned
+from miniverl.engines.assemble import Decode
+from miniverl.engines.cached.cache import RowCache
 from miniverl.engines.cached.decoder import Decoder
 from miniverl.engines.cached.sampler import Sampler
 from miniverl.engines.cached.scheduler import Admission, OpenGroup, Scheduler
+from miniverl.engines.cached.shapes import Shapes
 from miniverl.engines.cached.slots import Slots
+from miniverl.engines.cached.stops import Hit, StopWatch
 
 COUNTERS = (
-    "generated_tokens", "physical_batches", "prefills", "decode_steps", "row_steps", "seconds_prefill", "seconds_decode"
+    "generated_tokens", "physical_batches", "prefills", "decode_steps", "row_steps",
+    "seconds_prefill", "seconds_decode", "seconds_first_token",
 )  # fmt: skip
-"""What a generation counts: tokens of finished samples, passes of the model, prompts prefilled, passes of one token
-per row, rows of those passes, and seconds."""
+"""What a generation counts, by the engine's names; and the rows of all passes of one token."""
 
 
 class Generation:
     """Queue, slots and key/value memory of one call. ``turn`` decodes a few tokens of every row.
 
     ``stride``: tokens decoded between two looks at which rows have finished; changes nothing that is returned.
-    ``counts`` is the engine's, by name of ``COUNTERS``.
+    ``counts`` is the engine's, by name of ``COUNTERS``. ``decode`` makes text of ids, where there are stop strings.
     """
 
     @torch.inference_mode()
@@ -39,12 +42,17 @@ class Generation:
         cache: RowCache,
         stride: int,
         counts: dict[str, float],
+        decode: Decode,
     ) -> None:
         sampling = groups[0][0].sampling
+        self._began = perf_counter()
         self._decoder, self._cache = decoder, cache
+        self._shapes = Shapes(slots=cache.rows, length=cache.length, coarse=decoder.captures)
         self._stride, self._counts = stride, counts
+        self._watch = StopWatch(sampling.stop, sampling.stop_token_ids, decode=decode) if sampling.stop else None
         self._sampler = Sampler(sampling)
         self._slots = Slots(sampling, rows=cache.rows, vocabulary=decoder.vocabulary, device=decoder.device)
+        self._seen_first = False
         self._scheduler: Scheduler[RowCache] = Scheduler(groups, slots=cache.rows, prefill=self._prefill)
 
     @property
@@ -58,10 +66,15 @@ class Generation:
         if moves := self._scheduler.close_gaps():
             self._cache.copy(self._cache, moves)
             self._slots.move(moves)
+            if self._watch is not None:
+                self._watch.move(moves)
         start = perf_counter()
         self._decode()
         complete = self._collect()
-        self._counts["seconds_decode"] += perf_counter() - start
+        now = perf_counter()
+        self._counts["seconds_decode"] += now - start
+        if not self._seen_first:
+            self._seen_first, self._counts["seconds_first_token"] = True, now - self._began
         return complete
 
     def _prefill(self, prompts: Sequence[np.ndarray]) -> RowCache:
@@ -83,13 +96,15 @@ class Generation:
             starts=[len(request.prompt.ids) - 1 for request in requests],
             seeds=[request.seed for request in requests],
         )
+        if self._watch is not None:
+            self._watch.start([slot for slot, _ in taken])
         for prefix, members in groupby(taken, key=lambda pair: pair[1].prefix):
             self._cache.copy(prefix, [(admission.row, slot) for slot, admission in members])
 
     def _decode(self) -> None:
         """A few tokens of every row; nothing comes back from the device in between."""
-        rows = self._scheduler.rows
-        length = min(aligned(self._scheduler.advance(self._stride)), self._cache.length)
+        rows = self._shapes.rows(self._scheduler.live)
+        length = self._shapes.reach(min(self._scheduler.advance(self._stride), self._cache.length))
         for _ in range(self._stride):
             tokens, positions, uniforms = self._slots.feed(rows)
             logits = self._decoder.logits(tokens, positions, cache=self._cache, length=length)
@@ -100,10 +115,23 @@ class Generation:
 
     def _collect(self) -> list[OpenGroup]:
         """Takes finished samples out of their slots."""
+        hits = self._hits()
         alive = self._slots.alive.tolist()
-        finished = [slot for slot in self._scheduler.occupied() if not alive[slot]]
+        finished = [slot for slot in self._scheduler.occupied() if slot in hits or not alive[slot]]
         if not finished:
             return []
+        self._slots.end(list(hits))
         samples = self._slots.read(finished)
+        for place, slot in enumerate(finished):
+            if (hit := hits.get(slot)) is not None:
+                samples[place] = samples[place].cut(hit.length, hit.stop)
         self._counts["generated_tokens"] += sum(len(sample.tokens) for sample in samples)
         return self._scheduler.finish(zip(finished, samples, strict=True))
+
+    def _hits(self) -> dict[int, Hit]:
+        """Rows whose text holds a stop string, by slot."""
+        if self._watch is None:
+            return {}
+        slots = self._scheduler.occupied()
+        found = ((slot, self._watch.look(slot, ids)) for slot, ids in zip(slots, self._slots.ids(slots), strict=True))
+        return {slot: hit for slot, hit in found if hit is not None}

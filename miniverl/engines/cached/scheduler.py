@@ -12,18 +12,11 @@ import numpy as np
 from miniverl.contract.request import GenerationRequest
 from miniverl.engines.assemble import Sample
 
-FEWEST_ROWS = 4
-"""A pass over fewer rows rounds differently, so none is made; dead rows fill up."""
 PROMPTS_AT_ONCE = 8
 """Prompts of one prefill."""
 
 Prefix = TypeVar("Prefix")
 """What holds the prefilled prompts of one physical batch; freed when its last sample is admitted."""
-
-
-def ladder(rows: int, *, top: int) -> int:
-    """The number of rows a pass is made over: the power of two from 4 that holds ``rows``, at most ``top``."""
-    return min(max(FEWEST_ROWS, 1 << (rows - 1).bit_length()), top)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -73,7 +66,7 @@ class Scheduler(Generic[Prefix]):
         self._fresh = deque(OpenGroup(requests=group) for group in groups)
         self._ready: deque[Admission[Prefix]] = deque()
         self._live: list[_Live | None] = []
-        self._slots = max(slots, FEWEST_ROWS)
+        self._slots = slots
         self._prefill = prefill
         self._clock = 0
 
@@ -82,9 +75,9 @@ class Scheduler(Generic[Prefix]):
         return bool(self._fresh or self._ready or self.occupied())
 
     @property
-    def rows(self) -> int:
-        """Rows of the coming pass."""
-        return ladder(len(self._live), top=self._slots)
+    def live(self) -> int:
+        """Rows, from the first on, that the coming pass must be made over."""
+        return len(self._live)
 
     def advance(self, steps: int) -> int:
         """Counts decode steps and returns how many tokens the longest row may hold after them."""

@@ -77,6 +77,16 @@ class Slots:
         written += alive
         alive &= (written < self._limit) & ~self._stops[draw.tokens]
 
+    def ids(self, slots: Sequence[int]) -> list[list[int]]:
+        """The tokens drawn so far in these slots."""
+        rows = torch.tensor(slots, device=self.alive.device)
+        written = self._written[rows].tolist()
+        return [ids[:length] for ids, length in zip(self._tokens[rows].tolist(), written, strict=True)]
+
+    def end(self, slots: Sequence[int]) -> None:
+        """Rows that something outside the device ended."""
+        self.alive[slots] = False
+
     def read(self, slots: Sequence[int]) -> list[Sample]:
         """The finished responses in these slots."""
         rows = torch.tensor(slots, device=self.alive.device)

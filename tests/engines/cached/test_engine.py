@@ -1,15 +1,19 @@
 """This file holds the tests of hf_cached against hf_reference, and of its promise of equal bits."""
 
 import itertools
+import resource
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from miniverl.contract.request import requests_for
+from miniverl.engines.base import METRICS
 from miniverl.engines.cached.engine import CachedEngine
 from miniverl.engines.reference import ReferenceEngine
-from miniverl.errors import ConfigError, ContractError, IdentityError, StateError
+from miniverl.errors import ConfigError, ContractError, EngineError, IdentityError, StateError
 from tests.engines.tiny import ARCHITECTURES, TinyModel, decode, policy, prompts, requests
 
 LENGTHS = (1, 5, 17, 150, 8, 9, 2)
@@ -23,9 +27,9 @@ SAMPLINGS = {
 }
 
 
-def cached(architecture="qwen3", *, slots=8, deterministic=True, synchronized=True):
+def cached(architecture="qwen3", *, slots=8, deterministic=True, synchronized=True, text=decode, max_length=190):
     engine = CachedEngine(
-        TinyModel(architecture), decode=decode, slots=slots, max_length=190, deterministic=deterministic
+        TinyModel(architecture), decode=text, slots=slots, max_length=max_length, deterministic=deterministic
     )
     if synchronized:
         engine.synchronize(policy(architecture))
@@ -210,3 +214,114 @@ def test_an_engine_that_slept_wakes_to_the_same_bits():
 
 def test_no_requests_are_no_groups():
     assert list(cached().generate(())) == []
+
+
+PIECES = [bytes([letter]) for letter in b"abcdefghijk .\n"] + [
+    b"\xc3", b"\xa9", b"\xa8", b"\xf0\x9f", b"\x99\x82", b"ab", b" c", b"", b"d.", b"\xc3\xa9e", b"k\xc3", b"zz",
+]  # fmt: skip
+"""What the ids of a byte-level vocabulary stand for: letters, halves of characters, nothing, and longer pieces."""
+
+
+def as_bytes(ids):
+    return b"".join(PIECES[token % len(PIECES)] for token in ids).decode("utf-8", errors="replace")
+
+
+STOP_STRINGS = {
+    "across tokens": ("ea", "kd"),
+    "a character of two tokens": ("é",),
+    "a character of two tokens and more": ("éa", "🙂", "kè"),
+    "one that contains another": ("zz", "z", "azz"),
+    "hardly ever": ("abcdefgh",),
+}
+
+
+@pytest.mark.parametrize("stride", [1, 8])
+@pytest.mark.parametrize("stop", STOP_STRINGS.values(), ids=STOP_STRINGS)
+def test_stop_strings_end_responses_where_the_reference_ends_them(stop, stride):
+    asked = requests(*LENGTHS, 3, 4, samples=3, max_new_tokens=30, stop=stop, stop_token_ids=(7,))
+    oracle = ReferenceEngine(TinyModel(), decode=as_bytes)
+    oracle.synchronize(policy())
+    expected = groups(oracle, asked)
+    engine = cached(text=as_bytes)
+    engine._stride = stride
+    for name, group in groups(engine, asked).items():
+        compare(group, expected[name])
+    reasons = {reason for group in expected.values() for reason in group.stop_reasons}
+    assert ("stop_string" in reasons) == (stop != STOP_STRINGS["hardly ever"]) and "stop_token" in reasons
+
+
+def test_a_stop_string_may_end_a_response_with_its_last_token():
+    [free] = cached(text=as_bytes).generate(requests(9, samples=1, max_new_tokens=12, stop_token_ids=()))
+    last = next(text for length in range(1, 9) if (text := free.texts[0][-length:]) not in free.texts[0][:-1])
+    asked = requests(9, samples=1, max_new_tokens=12, stop_token_ids=(), stop=(last,))
+    [group] = cached(text=as_bytes).generate(asked)
+    assert group.lengths.tolist() == [12] and group.stop_reasons == ("stop_string",)
+    assert group.texts[0] == free.texts[0].removesuffix(last)
+
+
+@contextmanager
+def address_space(spare):
+    """No more than this many bytes beyond what the process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + spare, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def test_slots_are_halved_until_memory_suffices_and_results_stay():
+    asked = requests(*LENGTHS, max_new_tokens=9)
+    expected = digests(cached(slots=8), asked)
+    engine = cached(slots=2048, max_length=4096)  # 4 GiB of keys and values
+    with address_space(2**30):
+        assert digests(engine, asked) == expected
+        metrics = engine.metrics()
+        assert metrics["downshifts"] >= 2 and metrics["slots"] == 2048 >> int(metrics["downshifts"])
+        assert digests(engine, asked) == expected
+    assert engine.metrics()["downshifts"] == metrics["downshifts"]
+
+
+def test_memory_that_ends_halfway_costs_no_group_and_doubles_none():
+    asked = requests(*LENGTHS, *LENGTHS, 33, 40)
+    expected = digests(cached(slots=8), asked)
+    engine = cached(slots=16)
+    stream = engine.generate(asked)
+    found = [next(stream)]
+    prefill, calls = engine._decoder.prefill, []
+
+    def short_once(ids):
+        calls.append(len(ids))
+        if len(calls) == 1:
+            raise torch.OutOfMemoryError("no memory left")
+        return prefill(ids)
+
+    engine._decoder.prefill = short_once
+    found += stream
+    assert {group.id: group.digest for group in found} == expected and len(found) == len(expected)
+    assert engine.metrics()["downshifts"] == 1 and engine.metrics()["slots"] == 8
+
+
+def test_memory_for_fewer_than_four_rows_is_an_error_with_the_numbers():
+    engine = cached(slots=4, max_length=500_000)
+    with address_space(2**28), pytest.raises(EngineError, match=r"4 rows of 500000 tokens.*max_new_tokens"):
+        list(engine.generate(requests(5)))
+
+
+def test_another_error_is_not_taken_for_a_lack_of_memory():
+    engine = cached()
+    list(engine.generate(requests(5)))
+    engine._decoder._model.layers[0].self_attn.q_proj.weight = torch.nn.Parameter(torch.zeros(64, 63))
+    with pytest.raises(RuntimeError, match="shapes"):
+        list(engine.generate(requests(5)))
+
+
+def test_the_engine_counts_what_it_did():
+    engine = cached()
+    groups(engine, requests(*LENGTHS))
+    metrics = engine.metrics()
+    assert set(metrics) <= set(METRICS)
+    assert metrics["syncs"] == 1 and metrics["slots"] == 8 and metrics["downshifts"] == 0
+    assert 0 < metrics["seconds_first_token"] < metrics["seconds_prefill"] + metrics["seconds_decode"]
+    assert metrics["peak_bytes"] > 2**20 and metrics["seconds_sync"] > 0

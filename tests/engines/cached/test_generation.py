@@ -4,7 +4,7 @@ import torch
 
 from miniverl.engines.cached.decoder import Decoder
 from miniverl.engines.cached.generation import COUNTERS, Generation
-from tests.engines.tiny import VOCABULARY, TinyModel, policy, requests
+from tests.engines.tiny import VOCABULARY, TinyModel, decode, policy, requests
 
 
 def start(*lengths, samples=2, slots=4, stride=1):
@@ -16,7 +16,8 @@ def start(*lengths, samples=2, slots=4, stride=1):
     asked = requests(*lengths, samples=samples, max_new_tokens=4, stop_token_ids=())
     counts = dict.fromkeys(COUNTERS, 0)
     groups = [asked[first : first + samples] for first in range(0, len(asked), samples)]
-    return Generation(groups, decoder=decoder, cache=cache, stride=stride, counts=counts), counts
+    made = Generation(groups, decoder=decoder, cache=cache, stride=stride, counts=counts, decode=decode)
+    return made, counts
 
 
 def test_a_turn_decodes_one_token_of_every_live_row():

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from miniverl.engines.cached.scheduler import PROMPTS_AT_ONCE, Scheduler, ladder
+from miniverl.engines.cached.scheduler import PROMPTS_AT_ONCE, Scheduler
 from tests.engines.tiny import requests
 
 
@@ -22,10 +22,6 @@ def scheduler(groups, *, slots, prefilled=None):
     return Scheduler(groups, slots=slots, prefill=prefill)
 
 
-def test_the_ladder_doubles_from_four_up_to_its_top():
-    assert [ladder(rows, top=24) for rows in (1, 4, 5, 8, 9, 16, 17, 24)] == [4, 4, 8, 8, 16, 16, 24, 24]
-
-
 def test_a_finished_slot_is_refilled_at_once():
     plan = scheduler(groups_of(3, 3, 3), slots=4)
     assert [slot for slot, _ in plan.refill()] == [0, 1, 2, 3]
@@ -40,7 +36,7 @@ def test_when_nobody_waits_the_last_rows_close_the_gaps():
     plan.finish([(0, "a"), (3, "b"), (7, "c"), (5, "d")])
     assert plan.refill() == []
     assert plan.close_gaps() == [(6, 0), (4, 3)]
-    assert plan.occupied() == [0, 1, 2, 3] and plan.rows == 4
+    assert plan.occupied() == [0, 1, 2, 3] and plan.live == 4
 
 
 def test_a_group_is_complete_when_all_its_samples_are_in_order_of_sample():
@@ -86,7 +82,7 @@ def test_every_sample_is_served_once_and_live_rows_stay_in_front(sizes, slots, d
         for origin, target in plan.close_gaps():
             seats[target] = seats.pop(origin)
         occupied = plan.occupied()
-        assert occupied == list(range(len(occupied))) and len(occupied) <= plan.rows
+        assert occupied == list(range(len(occupied))) and len(occupied) <= plan.live
         finished = [slot for slot in occupied if dice.random() < 0.4]
         done += plan.finish([(slot, seats[slot]) for slot in finished])
     assert sorted(id(request) for group in done for request in group.in_order()) == sorted(

@@ -65,6 +65,21 @@ def test_what_a_finished_row_goes_on_drawing_is_never_read(extra):
     assert slots.feed(2)[1][1].item() == position
 
 
+def test_what_was_drawn_so_far_can_be_looked_at():
+    slots = make()
+    slots.record(drawn(1, 7, 0, 0))
+    slots.record(drawn(2, 3, 0, 0))
+    assert slots.ids([1, 0]) == [[7], [1, 2]]
+
+
+def test_a_row_ended_from_outside_draws_no_more():
+    slots = make()
+    slots.record(drawn(1, 2, 0, 0))
+    slots.end([1])
+    slots.record(drawn(3, 3, 0, 0))
+    assert slots.alive.tolist() == [True, False, False, False] and slots.ids([1]) == [[2]]
+
+
 def test_a_moved_row_goes_on_and_leaves_nothing_alive_behind():
     slots = make()
     slots.record(drawn(1, 2, 0, 0))
