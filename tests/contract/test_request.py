@@ -30,7 +30,6 @@ def seeds(*cursors: int, samples: int = 2, run_seed: int = 1, **facts: Any) -> l
         ("temperature", 100.5),
         ("temperature", math.inf),
         ("temperature", math.nan),
-        ("stop", ("a", "")),
         ("top_p", 0.0),
         ("top_p", 1.01),
         ("top_p", math.nan),
@@ -63,6 +62,11 @@ def test_greedy_requests_are_scored_at_temperature_one():
     assert sampling(temperature=0.0).scoring_temperature == 1.0
     assert not sampling(temperature=0.5).greedy
     assert sampling(temperature=0.5).scoring_temperature == 0.5
+
+
+def test_an_empty_stop_string_is_refused():
+    with pytest.raises(ContractError, match=r"sampling\.stop .*leave out the empty string"):
+        Sampling(temperature=1.0, max_new_tokens=1, stop_token_ids=(), stop=("a", ""))
 
 
 @pytest.mark.parametrize(
