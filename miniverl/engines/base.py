@@ -85,6 +85,7 @@ METRICS: Mapping[str, str] = {
     "slot_occupancy": "share of the rows of those passes whose token was kept",
     "slots": "rows decoded at once at most, now",
     "downshifts": "times the slots were halved for want of memory",
+    "compiled": "1 when the decode step is compiled, 0 when it is not or no compiler was found",
     "syncs": "policies taken up",
     "peak_bytes": "most memory held at once",
     "seconds_cold_start": "until the engine could take up a policy",

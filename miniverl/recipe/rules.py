@@ -19,11 +19,15 @@ def vllm_is_not_built(recipe: Recipe) -> ConfigError | None:
     )
 
 
-def compiled_decoding_is_not_built(recipe: Recipe) -> ConfigError | None:
-    if not recipe.rollout.compile_backend:
+def hf_cached_alone_is_compiled(recipe: Recipe) -> ConfigError | None:
+    backend = recipe.rollout.backend
+    if not recipe.rollout.compile_backend or backend == "hf_cached":
         return None
     return ConfigError(
-        "rollout.compile_backend", value=True, problem="compiled decoding is not built yet", fix="write false"
+        "rollout.compile_backend",
+        value=True,
+        problem=f"{backend} has no decode step that we compile",
+        fix="write false, or rollout.backend: hf_cached (a vLLM server compiles by rollout.vllm.enforce_eager: false)",
     )
 
 
@@ -160,7 +164,7 @@ def target_modules_are_a_pattern(recipe: Recipe) -> ConfigError | None:
 
 RULES: tuple[Rule, ...] = (
     vllm_is_not_built,
-    compiled_decoding_is_not_built,
+    hf_cached_alone_is_compiled,
     phases_are_not_built,
     the_run_has_one_length,
     one_sequence_fits_the_cache,

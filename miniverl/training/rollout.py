@@ -58,6 +58,7 @@ def _cached(plan: RolloutPlan) -> Engine:
         slots=plan.slots,
         max_length=plan.max_length,
         deterministic=plan.deterministic,
+        compiled=plan.compile_backend,
     )
 
 

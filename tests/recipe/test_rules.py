@@ -12,7 +12,11 @@ from tests.recipe.test_schema import SMALLEST
 
 BROKEN = {
     "vllm_is_not_built": ({"rollout.backend": "vllm"}, "rollout.backend", "hf_cached"),
-    "compiled_decoding_is_not_built": ({"rollout.compile_backend": True}, "rollout.compile_backend", "write false"),
+    "hf_cached_alone_is_compiled": (
+        {"rollout.compile_backend": True, "rollout.backend": "hf_reference"},
+        "rollout.compile_backend",
+        "hf_cached",
+    ),
     "phases_are_not_built": ({"placement.mode": "phases"}, "placement.mode", "write shared"),
     "the_run_has_one_length": ({"trainer.total_epochs": 1}, "trainer.total_training_steps", "exactly one"),
     "one_sequence_fits_the_cache": (

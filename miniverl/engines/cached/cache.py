@@ -48,9 +48,9 @@ class RowCache(Cache):
         gets a mask for each kind, by the kind's name.
         """
         self._written = (self._first[: len(positions_RQ)] + positions_RQ).reshape(-1)
-        self._window = len(positions_RQ), length
         masks = {kind: self._mask(positions_RQ, length, window) for kind, window in self._windows.items()}
-        return masks if len(masks) > 1 else next(iter(masks.values()))
+        self._any_mask = next(iter(masks.values()))
+        return masks if len(masks) > 1 else self._any_mask
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
@@ -69,7 +69,7 @@ class RowCache(Cache):
             self._by_row(mine)[targets, :length] = source._by_row(theirs)[origins, :length]
 
     def _write(self, memory: Tensor, states: Tensor) -> Tensor:
-        rows, length = self._window
+        rows, length = self._any_mask.shape[0], self._any_mask.shape[-1]  # a number would be compiled in
         memory.index_copy_(0, self._written, states.transpose(1, 2).flatten(0, 1))
         return self._by_row(memory)[:rows, :length].transpose(1, 2)
 

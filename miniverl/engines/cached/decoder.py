@@ -14,6 +14,8 @@ from transformers import PreTrainedModel
 
 from miniverl.engines.cached.attention import grouped
 from miniverl.engines.cached.cache import ALIGN, RowCache, aligned
+from miniverl.engines.cached.compiled import NO_COMPILER, CapturedPass, compiled
+from miniverl.engines.cached.shapes import Shapes
 from miniverl.errors import ModelError
 
 CHUNK = 16 * ALIGN
@@ -31,31 +33,62 @@ class Decoder:
             raise ModelError(
                 "LM head", value=type(head).__name__, problem="is not a plain linear layer", fix="leave it untouched"
             )
-        self._model = model.get_decoder()
+        self._model: nn.Module = model.get_decoder()
+        self._one_token = self._model
         self._config = model.config
         self.vocabulary = vocabulary
         self._dtype, self.device = head.weight.dtype, head.weight.device
         self._output = head
-        self.captures = False
-        """Whether passes are captured once per shape, so that shapes must be few."""
+        # Logits are float32 whatever the base computes in; the trainer does the same.
+        self._head = head.weight[:vocabulary].float()
+        self._bias = None if head.bias is None else head.bias[:vocabulary].float()
+        self._captured: dict[tuple[int, int], CapturedPass] = {}
         self.passes = 0
-        self.refresh()
 
+    @property
+    def captures(self) -> bool:
+        """Whether passes are captured once per shape, so that shapes must be few."""
+        return bool(self._captured)
+
+    @property
+    def compiled(self) -> bool:
+        return self._one_token is not self._model
+
+    @torch.no_grad()
     def refresh(self) -> None:
-        """Takes up weights that changed: the head is kept in float32, whatever the base computes in, as the trainer's.
-
-        Where the base is float32 itself this copies nothing.
-        """
-        self._head = self._output.weight[: self.vocabulary].float()
-        self._bias = None if self._output.bias is None else self._output.bias[: self.vocabulary].float()
+        """Takes up weights that changed in place. A captured pass reads the head where it lies, so it stays there."""
+        if self._dtype == torch.float32:
+            return  # the head is the model's own
+        self._head.copy_(self._output.weight[: self.vocabulary])
+        if self._bias is not None:
+            self._bias.copy_(self._output.bias[: self.vocabulary])
 
     def cache(self, *, rows: int, length: int) -> RowCache:
         return RowCache(self._config, rows=rows, length=length, dtype=self._dtype, device=self.device)
 
+    def compile(self, cache: RowCache) -> None:
+        """Compiles the pass of one token and warms it up over ``cache``, in which no row may be live yet.
+
+        Every shape that Shapes knows for this cache then runs without another compilation. Where there is no compiler
+        the pass stays as it is, which ``compiled`` tells.
+        """
+        self._captured = {}
+        self._one_token = compiled(self._model)
+        shapes = Shapes(slots=cache.rows, length=cache.length, coarse=self.device.type == "cuda")
+        every = shapes.every()
+        try:
+            for rows, length in every if shapes.coarse else corners(every):
+                self._try(rows, length, cache)
+        except NO_COMPILER:
+            self._one_token = self._model
+        if shapes.coarse:
+            self._captured = {shape: self._capture(*shape, cache) for shape in every}
+
     def logits(self, tokens: Tensor, positions: Tensor, *, cache: RowCache, length: int) -> Tensor:
         """float32 [R, V]; feeds one token per row. ``tokens``, ``positions``: int64 [R]; reads up to ``length``."""
-        hidden = self._feed(tokens[:, None], positions[:, None], cache=cache, length=length)
-        return nn.functional.linear(hidden[:, -1].float(), self._head, self._bias)
+        self.passes += 1
+        captured = self._captured.get((len(tokens), length))
+        return captured(tokens, positions) if captured else self._logits(tokens, positions, cache, length)
 
     def prefill(self, prompts: Sequence[np.ndarray]) -> RowCache:
         """Keys and values of the prompts, a row each, without their last tokens.
@@ -73,17 +106,37 @@ class Decoder:
         for begin in range(0, length, CHUNK):
             end = min(begin + CHUNK, length)
             positions_RQ = torch.arange(begin, end, device=self.device).expand(len(prompts), -1)
-            self._feed(ids_RQ[:, begin:end], positions_RQ, cache=cache, length=begin + CHUNK)
+            self.passes += 1
+            self._feed(self._model, ids_RQ[:, begin:end], positions_RQ, cache=cache, length=begin + CHUNK)
         return cache
 
-    def _feed(self, ids_RQ: Tensor, positions_RQ: Tensor, *, cache: RowCache, length: int) -> Tensor:
-        self.passes += 1
+    def _logits(self, tokens: Tensor, positions: Tensor, cache: RowCache, length: int) -> Tensor:
+        hidden = self._feed(self._one_token, tokens[:, None], positions[:, None], cache=cache, length=length)
+        return nn.functional.linear(hidden[:, -1].float(), self._head, self._bias)
+
+    def _feed(self, model: nn.Module, ids_RQ: Tensor, positions_RQ: Tensor, *, cache: RowCache, length: int) -> Tensor:
         mask = cache.place(positions_RQ, length=length)
         with grouped(self._config):
-            return self._model(
+            return model(
                 input_ids=ids_RQ,
                 attention_mask=mask,
                 position_ids=positions_RQ,
                 past_key_values=cache,
                 use_cache=True,
             ).last_hidden_state
+
+    def _try(self, rows: int, length: int, cache: RowCache) -> None:
+        zeros = torch.zeros(rows, dtype=torch.int64, device=self.device)
+        self._logits(zeros, zeros, cache, length)
+
+    def _capture(self, rows: int, length: int, cache: RowCache) -> CapturedPass:
+        return CapturedPass(
+            lambda tokens, positions: self._logits(tokens, positions, cache, length), rows=rows, device=self.device
+        )
+
+
+def corners(shapes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of all (rows, length): least and most of both, the odd ones first. What holds for sizes that are equal by chance
+    is not learned from them."""
+    rows, lengths = sorted({one for one, _ in shapes}), sorted({one for _, one in shapes})
+    return list(dict.fromkeys((row, length) for row in (rows[0], rows[-1]) for length in (lengths[-1], lengths[0])))

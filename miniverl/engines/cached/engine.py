@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
 
 import torch
 
@@ -48,14 +49,14 @@ class CachedEngine(Lifecycle):
         self.capabilities = Capabilities(
             logps=True, behaviour_logps=True, stop_strings=True, deterministic=deterministic
         )
-        self._model, self._decode, self._compiled = model, decode, compiled
+        self._model, self._decode, self._compiles = model, decode, compiled
         self._slots, self._max_length = max(slots, FEWEST_ROWS), max_length
         self._device = next(model.module.parameters()).device
         # Reading a flag back costs nothing on a CPU and a pause of the pipeline elsewhere.
         self._stride = 1 if self._device.type == "cpu" else 8
         self._decoder: Decoder | None = None
         self._cache: RowCache | None = None
-        self._downshifts = 0
+        self._downshifts, self._seconds_compile = 0, 0.0
         self._counts: dict[str, float] = dict.fromkeys(COUNTERS, 0)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Iterator[Group]:
@@ -72,6 +73,8 @@ class CachedEngine(Lifecycle):
             "slot_occupancy": occupancy,
             "slots": self._slots,
             "downshifts": self._downshifts,
+            "compiled": float(self._decoder is not None and self._decoder.compiled),
+            "seconds_compile": self._seconds_compile,
             "peak_bytes": peak_bytes(self._device),
         }
 
@@ -112,6 +115,7 @@ class CachedEngine(Lifecycle):
             self._decoder = Decoder(self._model.module, vocabulary=self._model.vocabulary)
         if self._cache is None:
             self._cache = self._decoder.cache(rows=self._slots, length=self._max_length)
+            self._compile(self._decoder, self._cache)
         return Generation(
             groups,
             decoder=self._decoder,
@@ -120,6 +124,12 @@ class CachedEngine(Lifecycle):
             counts=self._counts,
             decode=self._decode,
         )
+
+    def _compile(self, decoder: Decoder, cache: RowCache) -> None:
+        if self._compiles:
+            began = perf_counter()
+            decoder.compile(cache)
+            self._seconds_compile += perf_counter() - began
 
     def _halve_slots(self) -> None:
         """For good: memory that was short once is short again."""
