@@ -12,8 +12,8 @@ import numpy as np
 from miniverl.contract.request import GenerationRequest
 from miniverl.engines.assemble import Sample
 
-PROMPTS_AT_ONCE = 8
-"""Prompts of one prefill."""
+PREFILL_TOKENS = 2048
+"""Padded tokens of one prefill, of more than one prompt."""
 
 Prefix = TypeVar("Prefix")
 """What holds the prefilled prompts of one physical batch; freed when its last sample is admitted."""
@@ -126,13 +126,24 @@ class Scheduler(Generic[Prefix]):
         return gaps + list(range(len(self._live), self._slots))
 
     def _prepare(self) -> None:
-        groups = [self._fresh.popleft() for _ in range(min(PROMPTS_AT_ONCE, len(self._fresh)))]
+        groups = self._next_prompts()
         prefix = self._prefill([group.requests[0].prompt.ids for group in groups])
         self._ready.extend(
             Admission(group=group, index=index, prefix=prefix, row=row)
             for row, group in enumerate(groups)
             for index in range(len(group.requests))
         )
+
+    def _next_prompts(self) -> list[OpenGroup]:
+        """The next groups in order, as many as their padded prompts leave within PREFILL_TOKENS; at least one."""
+        taken = [self._fresh.popleft()]
+        longest = len(taken[0].requests[0].prompt.ids)
+        while self._fresh:
+            longest = max(longest, len(self._fresh[0].requests[0].prompt.ids))
+            if longest * (len(taken) + 1) > PREFILL_TOKENS:
+                break
+            taken.append(self._fresh.popleft())
+        return taken
 
     def _seat(self, slot: int, admission: Admission[Prefix]) -> Admission[Prefix]:
         held = len(admission.request.prompt.ids) - 1

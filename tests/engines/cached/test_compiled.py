@@ -68,6 +68,7 @@ print(json.dumps([engine.metrics()["compiled"], digests(engine, asked) == digest
 """
 
 
+@pytest.mark.slow
 def test_without_a_compiler_decoding_goes_on_uncompiled_and_says_so(tmp_path):
     there = {**os.environ, "CXX": str(tmp_path / "none"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", NO_COMPILER], env=there, capture_output=True, text=True)

@@ -229,23 +229,23 @@ def as_bytes(ids):
 STOP_STRINGS = {
     "across tokens": ("ea", "kd"),
     "a character of two tokens": ("é",),
-    "a character of two tokens and more": ("éa", "🙂", "kè"),
+    "a character of two tokens and more": ("ék", "🙂", "éef"),
     "one that contains another": ("zz", "z", "azz"),
     "hardly ever": ("abcdefgh",),
 }
 
 
-@pytest.mark.parametrize("stride", [1, 8])
 @pytest.mark.parametrize("stop", STOP_STRINGS.values(), ids=STOP_STRINGS)
-def test_stop_strings_end_responses_where_the_reference_ends_them(stop, stride):
-    asked = requests(*LENGTHS, 3, 4, samples=3, max_new_tokens=30, stop=stop, stop_token_ids=(7,))
+def test_stop_strings_end_responses_where_the_reference_ends_them(stop):
+    asked = requests(1, 17, 150, 3, samples=3, max_new_tokens=30, stop=stop, stop_token_ids=(7,))
     oracle = ReferenceEngine(TinyModel(), decode=as_bytes)
     oracle.synchronize(policy())
     expected = groups(oracle, asked)
     engine = cached(text=as_bytes)
-    engine._stride = stride
-    for name, group in groups(engine, asked).items():
-        compare(group, expected[name])
+    for stride in (1, 8):
+        engine._stride = stride
+        for name, group in groups(engine, asked).items():
+            compare(group, expected[name])
     reasons = {reason for group in expected.values() for reason in group.stop_reasons}
     assert ("stop_string" in reasons) == (stop != STOP_STRINGS["hardly ever"]) and "stop_token" in reasons
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from miniverl.engines.cached.scheduler import PROMPTS_AT_ONCE, Scheduler
+from miniverl.engines.cached.scheduler import PREFILL_TOKENS, Scheduler
 from tests.engines.tiny import requests
 
 
@@ -47,15 +47,16 @@ def test_a_group_is_complete_when_all_its_samples_are_in_order_of_sample():
     assert group.in_order() == ["first", "second"]
 
 
-def test_every_prompt_is_prefilled_once_in_small_batches_and_only_when_needed():
+def test_every_prompt_is_prefilled_once_by_a_budget_of_tokens_and_only_when_needed():
     prefilled = []
-    plan = scheduler(groups_of(*[3] * (PROMPTS_AT_ONCE + 3)), slots=4, prefilled=prefilled)
+    third = PREFILL_TOKENS // 3
+    plan = scheduler(groups_of(5, 9, third, 4, third + 1, 7, PREFILL_TOKENS + 1, 3), slots=4, prefilled=prefilled)
     plan.refill()
-    assert prefilled == [PROMPTS_AT_ONCE]
+    assert prefilled == [3]  # a fourth of that length would pass the budget
     while plan.unfinished:
         plan.finish([(slot, "sample") for slot in plan.occupied()])
         plan.refill()
-    assert prefilled == [PROMPTS_AT_ONCE, 3]
+    assert prefilled == [3, 2, 1, 1, 1]  # one prompt may pass it alone
 
 
 def test_the_reach_follows_the_longest_row():
