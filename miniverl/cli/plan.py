@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from miniverl.cli.run import with_backend
+
 
 def plan(
     recipe: Annotated[str, typer.Argument(help="A YAML file, or the name of a packaged recipe such as quickstart.")],
@@ -15,6 +17,10 @@ def plan(
             metavar="[KEY=VALUE]...",
             help="Changes to the recipe: rollout.temperature=0.7 sets a key, ~optim.lr gives it its default again.",
         ),
+    ] = None,
+    rollout_backend: Annotated[
+        str | None,
+        typer.Option("--rollout-backend", help="Short for rollout.backend=NAME."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole plan as JSON.")] = False,
 ) -> None:
@@ -26,7 +32,7 @@ def plan(
     from miniverl.plan.show import describe, to_json
     from miniverl.recipe.load import load_recipe
 
-    compiled = compile_plan(load_recipe(recipe, overrides or ()))
+    compiled = compile_plan(load_recipe(recipe, with_backend(overrides, rollout_backend)))
     if as_json:
         typer.echo(to_json(compiled), nl=False)
     else:

@@ -31,6 +31,10 @@ def run(
     output_dir: Annotated[
         str | None, typer.Option("--output-dir", "-o", help="Run directory; run.dir of the recipe when not given.")
     ] = None,
+    rollout_backend: Annotated[
+        str | None,
+        typer.Option("--rollout-backend", help="Short for rollout.backend=NAME."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="The figures of the run as JSON on stdout; progress goes to stderr.")
     ] = False,
@@ -44,7 +48,7 @@ def run(
     """
     console = Console(stderr=as_json)
     say_line(console, f"miniverl: reading {recipe} and its data")
-    plan = planned(recipe, overrides or (), output_dir)
+    plan = planned(recipe, with_backend(overrides, rollout_backend), output_dir)
     facts = perform(plan, console, dry_run=dry_run)
     if as_json and facts is not None:
         from miniverl.report import inspect as report
@@ -58,6 +62,11 @@ def planned(recipe: str, overrides: Sequence[str], output_dir: str | None) -> Pl
     from miniverl.recipe.load import load_recipe
 
     return compile_plan(load_recipe(recipe, overrides), run_dir=output_dir)
+
+
+def with_backend(overrides: Sequence[str] | None, backend: str | None) -> list[str]:
+    """The overrides, and last the one that --rollout-backend stands for."""
+    return [*(overrides or ()), *([f"rollout.backend={backend}"] if backend is not None else [])]
 
 
 def perform(plan: Plan, console: Console, *, dry_run: bool = False) -> dict[str, Any] | None:

@@ -80,7 +80,7 @@ def _text(sample: Sample, reason: str, decode: Decode) -> str:
     """Without the stop token, and cut before the stop string: only the text is cut, never the ids."""
     body = sample.tokens[:-1] if reason == "stop_token" else sample.tokens
     text = decode(body.tolist())
-    return text if sample.stop is None else text[: text.index(sample.stop)]
+    return text if sample.stop is None else text.partition(sample.stop)[0]
 
 
 def _padded(rows: Sequence[np.ndarray], dtype: type) -> np.ndarray:

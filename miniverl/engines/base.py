@@ -88,11 +88,13 @@ METRICS: Mapping[str, str] = {
     "compiled": "1 when the decode step is compiled, 0 when it is not or no compiler was found",
     "syncs": "policies taken up",
     "peak_bytes": "most memory held at once",
+    "server_starts": "servers started",
     "seconds_cold_start": "until the engine could take up a policy",
     "seconds_compile": "compiling and warming up, before the first token",
     "seconds_sync": "taking up policies",
     "seconds_prefill": "on prompts",
     "seconds_decode": "on tokens after the first pass",
+    "seconds_generate": "from requests to their last answers, where prompts and tokens cannot be told apart",
     "seconds_first_token": "from the last generate() to the first token of a row",
 }
 """What an engine may count since it was made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -93,13 +94,22 @@ def export(module: PreTrainedModel, plan: ModelPlan, folder: Path) -> None:
     """Writes a folder that peft (LoRA) or transformers (full weights, with the tokenizer) loads as it is."""
     if plan.lora is None:
         module.save_pretrained(folder)
-        for name in TOKENIZER_FILES:
-            if (source := Path(plan.path) / name).exists():
-                (folder / name).write_bytes(source.read_bytes())
+        copy_tokenizer(plan, folder)
         return
-    tensors = {f"base_model.model.{name.replace(f'.{NAME}.', '.')}": array for name, array in read(module).items()}
-    save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
-    config = {**_lora_config(plan.lora).to_dict(), "base_model_name_or_path": plan.id, "inference_mode": True}
+    write_peft(read(module), plan, plan.lora, folder)
+
+
+def copy_tokenizer(plan: ModelPlan, folder: Path) -> None:
+    for name in TOKENIZER_FILES:
+        if (source := Path(plan.path) / name).exists():
+            (folder / name).write_bytes(source.read_bytes())
+
+
+def write_peft(tensors: Mapping[str, np.ndarray], plan: ModelPlan, lora: LoraPlan, folder: Path) -> None:
+    """Writes LoRA tensors, by parameter name, as the folder that peft and vLLM load."""
+    named = {f"base_model.model.{name.replace(f'.{NAME}.', '.')}": array for name, array in tensors.items()}
+    save_file(named, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    config = {**_lora_config(lora).to_dict(), "base_model_name_or_path": plan.id, "inference_mode": True}
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     (folder / "adapter_config.json").write_text(json.dumps(plain, indent=2, sort_keys=True, default=str) + "\n")
 

@@ -22,6 +22,7 @@ from miniverl.plan.pair import (
 from miniverl.plan.placement import local_cpus, shares
 from miniverl.plan.plan import DeviceShare, ModelPlan, ObjectivePlan, Plan, RolloutPlan, TeacherPlan, TrainerPlan
 from miniverl.plan.questions import data_plan, refuse_without_answers
+from miniverl.plan.vllm import vllm_plan
 from miniverl.recipe.path import absolute
 from miniverl.recipe.schema import Recipe
 
@@ -64,7 +65,7 @@ def compile_plan(recipe: Recipe, *, run_dir: str | None = None) -> Plan:
             evaluation_prompts=asked,
             order=slices.order(recipe),
             schedule=schedule,
-            rollout=_rollout(recipe, pair, placement),
+            rollout=_rollout(recipe, pair, placement, run_dir=folder),
             trainer=_trainer(recipe, pair, placement, objective, schedule.total_training_steps),
             teacher=_teacher(recipe, pair, placement, objective),
             tracking=slices.tracking(recipe),
@@ -116,17 +117,19 @@ def _student(recipe: Recipe, pair: _Pair, placement: Mapping[str, DeviceShare]) 
     )
 
 
-def _rollout(recipe: Recipe, pair: _Pair, placement: Mapping[str, DeviceShare]) -> RolloutPlan:
+def _rollout(recipe: Recipe, pair: _Pair, placement: Mapping[str, DeviceShare], *, run_dir: str) -> RolloutPlan:
+    slots, length = slices.slots(recipe), slices.max_length(recipe)
+    vllm = vllm_plan(recipe, slots=slots, max_length=length, run_dir=run_dir, model=pair.student.config)
     return RolloutPlan(
         model=_student(recipe, pair, placement),
         backend=recipe.rollout.backend,
-        backend_version=slices.backend_version(recipe),
-        slots=slices.slots(recipe),
-        max_length=slices.max_length(recipe),
+        backend_version=slices.backend_version(vllm),
+        slots=slots,
+        max_length=length,
         parcel_tokens=recipe.trainer.ppo_max_token_len_per_gpu,
         deterministic=slices.deterministic(recipe, placement["rollout"]),
         compile_backend=recipe.rollout.compile_backend,
-        vllm=None,
+        vllm=vllm,
         share=placement["rollout"],
     )
 
@@ -143,7 +146,7 @@ def _trainer(
         gradient_checkpointing=recipe.models.student.gradient_checkpointing,
         seed=recipe.run.seed,
         backend=recipe.rollout.backend,
-        backend_version=slices.backend_version(recipe),
+        backend_version="",
         experiment="",
         share=placement["trainer"],
     )
@@ -195,11 +198,11 @@ def _cpu_notes(recipe: Recipe, placement: Mapping[str, DeviceShare]) -> list[str
 
 
 def _with_facts(plan: Plan) -> Plan:
-    """Facts are read off the resolved plan; the trainer signs its snapshots with their digest."""
+    """Facts are read off the resolved plan; the trainer signs its snapshots with their digest and the engine's name."""
     facts = experiment_facts(plan)
     return replace(
         plan,
         experiment_facts=facts,
         execution_facts=execution_facts(plan),
-        trainer=replace(plan.trainer, experiment=json_digest(facts)),
+        trainer=replace(plan.trainer, experiment=json_digest(facts), backend_version=plan.rollout.backend_version),
     )

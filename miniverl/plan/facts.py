@@ -88,6 +88,8 @@ def execution_facts(plan: Plan) -> dict[str, Any]:
         "rollout.deterministic": plan.rollout.deterministic,
         "rollout.compile_backend": plan.rollout.compile_backend,
         "rollout.conformance": plan.conformance,
+        "rollout.backend_version": plan.rollout.backend_version,
+        "rollout.vllm": dataclasses.asdict(plan.rollout.vllm) if plan.rollout.vllm else None,
         **{f"trainer.{name}": value for name, value in dataclasses.asdict(plan.schedule).items()},
         "trainer.val_prompts": plan.evaluation_prompts,
         "trainer.logprob_chunk": plan.trainer.logprob_chunk,

@@ -16,6 +16,7 @@ from miniverl.plan.plan import (
     OrderPlan,
     SchedulePlan,
     TrackingPlan,
+    VllmPlan,
 )
 from miniverl.recipe.schema import Recipe
 
@@ -100,12 +101,14 @@ def max_length(recipe: Recipe) -> int:
 
 def deterministic(recipe: Recipe, share: DeviceShare) -> bool:
     asked = recipe.rollout.deterministic
+    if recipe.rollout.backend == "vllm":
+        return False  # its sums depend on who shares a batch
     return share.gpu == 0 and share.threads == 1 if asked == "auto" else asked
 
 
-def backend_version(recipe: Recipe) -> str:
+def backend_version(vllm: VllmPlan | None) -> str:
     """What snapshots carry: the library that computes the policy."""
-    return f"transformers {installed('transformers')}"
+    return f"transformers {installed('transformers')}" if vllm is None else f"vllm {vllm.version}"
 
 
 def order(recipe: Recipe) -> OrderPlan:

@@ -11,11 +11,41 @@ from miniverl.recipe.schema import Recipe
 Rule = Callable[[Recipe], ConfigError | None]
 
 
-def vllm_is_not_built(recipe: Recipe) -> ConfigError | None:
-    if recipe.rollout.backend != "vllm":
+LARGEST_RANK = 512
+"""vLLM has kernels for LoRA up to this rank."""
+
+
+def vllm_takes_adapters_alone(recipe: Recipe) -> ConfigError | None:
+    if recipe.rollout.backend != "vllm" or recipe.models.student.lora is not None:
         return None
     return ConfigError(
-        "rollout.backend", value="vllm", problem="the vLLM backend is not built yet", fix="write hf_cached"
+        "rollout.backend",
+        value="vllm",
+        problem="every weight is trained, and a warm server takes up adapters only",
+        fix="write rollout.backend: hf_cached, or add models.student.lora",
+    )
+
+
+def vllm_has_a_largest_rank(recipe: Recipe) -> ConfigError | None:
+    lora = recipe.models.student.lora
+    if recipe.rollout.backend != "vllm" or lora is None or lora.r <= LARGEST_RANK:
+        return None
+    return ConfigError(
+        "models.student.lora.r",
+        value=lora.r,
+        problem=f"a vLLM server takes adapters up to rank {LARGEST_RANK}",
+        fix=f"write {LARGEST_RANK} or less, or rollout.backend: hf_cached",
+    )
+
+
+def vllm_is_not_deterministic(recipe: Recipe) -> ConfigError | None:
+    if recipe.rollout.backend != "vllm" or recipe.rollout.deterministic is not True:
+        return None
+    return ConfigError(
+        "rollout.deterministic",
+        value=True,
+        problem="a vLLM server rounds a row by who shares its batch",
+        fix="write auto, or rollout.backend: hf_cached",
     )
 
 
@@ -163,7 +193,9 @@ def target_modules_are_a_pattern(recipe: Recipe) -> ConfigError | None:
 
 
 RULES: tuple[Rule, ...] = (
-    vllm_is_not_built,
+    vllm_takes_adapters_alone,
+    vllm_has_a_largest_rank,
+    vllm_is_not_deterministic,
     hf_cached_alone_is_compiled,
     phases_are_not_built,
     the_run_has_one_length,

@@ -12,6 +12,7 @@ from miniverl.data.template import ChatTemplate
 from miniverl.engines.base import Engine
 from miniverl.engines.cached.engine import CachedEngine
 from miniverl.engines.reference import ReferenceEngine
+from miniverl.engines.vllm.engine import VllmEngine
 from miniverl.models.device import device_for
 from miniverl.models.mirror import Mirror
 from miniverl.plan.plan import RolloutPlan
@@ -68,4 +69,12 @@ def _reference(plan: RolloutPlan) -> Engine:
     )
 
 
-BACKENDS: dict[str, Callable[[RolloutPlan], Engine]] = {"hf_cached": _cached, "hf_reference": _reference}
+def _vllm(plan: RolloutPlan) -> Engine:
+    return VllmEngine(plan, decode=ChatTemplate(plan.model.path).decode)
+
+
+BACKENDS: dict[str, Callable[[RolloutPlan], Engine]] = {
+    "hf_cached": _cached,
+    "hf_reference": _reference,
+    "vllm": _vllm,
+}

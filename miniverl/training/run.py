@@ -61,8 +61,9 @@ class Run:
     def log(self, report: StepReport) -> None:
         """Console, metrics.jsonl and W&B; what may differ between equal runs goes to the journal's side table too."""
         engine = self.roles.rollout.metrics()
-        batches = {declared.PHYSICAL_BATCHES.name: self.clock.since("physical_batches", engine["physical_batches"])}
-        side = {**self.clock.times(), **batches}
+        side = self.clock.times()
+        if (passes := engine.get("physical_batches")) is not None:  # a server does not tell
+            side[declared.PHYSICAL_BATCHES.name] = self.clock.since("physical_batches", passes)
         self.roles.journal.note(report.step, {**side, "engine": engine})
         self.metrics.log(report.step, {**report.metrics, **side})
         if report.skipped:

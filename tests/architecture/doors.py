@@ -22,8 +22,9 @@ DOORS: Mapping[str, str] = {
 LAZY = r"(miniverl/cli|actors)/.*|miniverl/(api|__init__)\.py|miniverl/metrics/sinks\.py"
 """Files whose functions may import: what they need is heavy or optional (W&B), and most calls do without it."""
 
-ENVIRONMENT = r"miniverl/cli/.*|actors/.*"
-"""Files that may read environment variables. Everybody else gets what they need by the constructor."""
+ENVIRONMENT = r"miniverl/cli/.*|actors/.*|miniverl/engines/vllm/server\.py"
+"""Files that may read environment variables: a server inherits them. Everybody else gets what they need by the
+constructor."""
 
 
 def wrong_doors(root: Path) -> list[str]:

@@ -11,7 +11,21 @@ from miniverl.recipe.overrides import put
 from tests.recipe.test_schema import SMALLEST
 
 BROKEN = {
-    "vllm_is_not_built": ({"rollout.backend": "vllm"}, "rollout.backend", "hf_cached"),
+    "vllm_takes_adapters_alone": (
+        {"rollout.backend": "vllm", "models.student.lora": None},
+        "rollout.backend",
+        "hf_cached",
+    ),
+    "vllm_has_a_largest_rank": (
+        {"rollout.backend": "vllm", "models.student.lora.r": 513},
+        "models.student.lora.r",
+        "512 or less",
+    ),
+    "vllm_is_not_deterministic": (
+        {"rollout.backend": "vllm", "rollout.deterministic": True},
+        "rollout.deterministic",
+        "write auto",
+    ),
     "hf_cached_alone_is_compiled": (
         {"rollout.compile_backend": True, "rollout.backend": "hf_reference"},
         "rollout.compile_backend",
@@ -103,4 +117,7 @@ def test_a_run_without_a_length_is_refused():
 
 def test_several_broken_rules_come_in_one_message():
     with pytest.raises(ConfigError, match="2 keys are wrong"):
-        recipe_from(changed({"rollout.backend": "vllm", "placement.mode": "phases"}), source="test")
+        recipe_from(
+            changed({"rollout.temperature": 0, "rollout.samples_per_prompt": 2, "placement.mode": "phases"}),
+            source="test",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ NO_COMPILER = BackendCompilerFailed
 """Raised at the first pass where nothing on this machine can compile it."""
 
 
-def compiled(model: torch.nn.Module) -> torch.nn.Module:
+def compiled(model: torch.nn.Module) -> Callable[..., Any]:
     """``model``, compiled at its first call. Sizes are symbols, so that other sizes need no other compilation."""
     return torch.compile(model, dynamic=True)
 

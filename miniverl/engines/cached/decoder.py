@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ class Decoder:
                 "LM head", value=type(head).__name__, problem="is not a plain linear layer", fix="leave it untouched"
             )
         self._model: nn.Module = model.get_decoder()
-        self._one_token = self._model
+        self._one_token: Callable[..., Any] = self._model
         self._config = model.config
         self.vocabulary = vocabulary
         self._dtype, self.device = head.weight.dtype, head.weight.device
@@ -114,7 +114,9 @@ class Decoder:
         hidden = self._feed(self._one_token, tokens[:, None], positions[:, None], cache=cache, length=length)
         return nn.functional.linear(hidden[:, -1].float(), self._head, self._bias)
 
-    def _feed(self, model: nn.Module, ids_RQ: Tensor, positions_RQ: Tensor, *, cache: RowCache, length: int) -> Tensor:
+    def _feed(
+        self, model: Callable[..., Any], ids_RQ: Tensor, positions_RQ: Tensor, *, cache: RowCache, length: int
+    ) -> Tensor:
         mask = cache.place(positions_RQ, length=length)
         with grouped(self._config):
             return model(

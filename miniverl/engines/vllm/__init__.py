@@ -1,1 +1,1 @@
-"""The room for the managed vLLM server. Empty so far: ``backend: vllm`` is refused by name."""
+"""The managed vLLM server: its start, its leash, what it serves, and the engine that samples from it."""
