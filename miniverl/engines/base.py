@@ -44,6 +44,9 @@ class PolicyModel(Protocol):
     def load(self, policy: Policy) -> None:
         """Verifies the bytes against the snapshot, then copies them into the module. IdentityError on a mismatch."""
 
+    def adapter_effect(self) -> float | None:
+        """Largest absolute change of a log-prob that the adapter in force makes on a short text; None: no adapter."""
+
 
 class Engine(Protocol):
     """Draws samples from exactly one policy at a time."""
@@ -60,6 +63,9 @@ class Engine(Protocol):
         Requests of a group stand together, in order of sample index, and all requests share one sampling. Raises
         StateError, IdentityError or ContractError.
         """
+
+    def adapter_effect(self) -> float | None:
+        """Largest absolute change of a log-prob that the adapter in force makes on a short text; None: no adapter."""
 
     def quiesce(self) -> None:
         """No more samples from the policy in force; a generation under way is ended."""

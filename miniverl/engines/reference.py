@@ -46,6 +46,9 @@ class ReferenceEngine(Lifecycle):
             "seconds_decode": self._seconds,
         }
 
+    def adapter_effect(self) -> float | None:
+        return self._model.adapter_effect()
+
     def _groups(
         self, groups: list[tuple[GenerationRequest, ...]], snapshot: PolicySnapshot, generation: object
     ) -> Iterator[Group]:

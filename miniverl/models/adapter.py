@@ -85,6 +85,11 @@ def write(module: nn.Module, tensors: dict[str, np.ndarray]) -> None:
         parameter.copy_(torch.from_numpy(np.array(tensors[name])))  # a copy: what came through Ray is read-only
 
 
+def largest_b(tensors: Mapping[str, np.ndarray]) -> float:
+    """Largest absolute entry of the LoRA matrices B; 0: the adapter does nothing, or there is none."""
+    return max((float(np.abs(array).max()) for name, array in tensors.items() if ".lora_B." in name), default=0.0)
+
+
 def manifest_digest(plan: ModelPlan, names: list[str]) -> str:
     """Digest of what is trained: the LoRA configuration and the names of the trainable tensors."""
     return json_digest({"lora": plan.lora, "names": names})

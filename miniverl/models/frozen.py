@@ -17,3 +17,6 @@ class FrozenModel:
     def load(self, policy: Policy) -> None:
         """Nothing to take up: the snapshot only names the weights that are already there."""
         policy.verify()
+
+    def adapter_effect(self) -> None:
+        """There is no adapter."""

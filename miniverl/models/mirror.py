@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+from torch.nn.functional import linear, log_softmax
 from transformers import PreTrainedModel
 
 from miniverl.contract.policy import Policy
@@ -11,6 +13,9 @@ from miniverl.models import adapter
 from miniverl.models.dequantize import dequantize, plain_digest, quantized_layers
 from miniverl.models.load import load_base, torch_dtype
 from miniverl.plan.plan import ModelPlan
+
+PROBE = 16
+"""Ids of the text that tells whether an adapter does anything; also the only ids it is told by."""
 
 
 class Mirror:
@@ -25,10 +30,11 @@ class Mirror:
         quantized = frozenset(name for name, _ in quantized_layers(module))
         module = dequantize(module) if quantized else module
         self.base_digest = plain_digest(module, quantized)
-        self.module: PreTrainedModel = adapter.attach(module, plan, seed=0).eval()
         self.vocabulary = plan.vocabulary
         self._compute_dtype = torch_dtype(plan.dtype)
         self._full = plan.lora is None
+        self._without_adapter = None if self._full else self._probe(module)
+        self.module: PreTrainedModel = adapter.attach(module, plan, seed=0).eval()
 
     def load(self, policy: Policy) -> None:
         """Takes up a policy after checking its bytes. Raises IdentityError when anything is not what it names."""
@@ -42,3 +48,18 @@ class Mirror:
         adapter.write(self.module, dict(policy.tensors))
         if self._full:
             self.module.to(self._compute_dtype)
+
+    def adapter_effect(self) -> float | None:
+        """Largest absolute change of a log-prob that the adapter in force makes on a short text; None: no adapter."""
+        if self._without_adapter is None:
+            return None
+        return float((self._probe(self.module) - self._without_adapter).abs().max())
+
+    @torch.inference_mode()
+    def _probe(self, module: PreTrainedModel) -> Tensor:
+        """float32 [ids, ids]; log-probs after each id of a short text, among those few: the whole head is not cast."""
+        head = module.get_output_embeddings()
+        ids = torch.arange(min(PROBE, self.vocabulary), device=head.weight.device)
+        hidden = module.get_decoder()(input_ids=ids[None], use_cache=False).last_hidden_state[0]
+        bias = None if head.bias is None else head.bias[ids].float()
+        return log_softmax(linear(hidden.float(), head.weight[ids].float(), bias), dim=-1).cpu()

@@ -13,9 +13,14 @@ from miniverl.engines.base import Engine
 from miniverl.engines.cached.engine import CachedEngine
 from miniverl.engines.reference import ReferenceEngine
 from miniverl.engines.vllm.engine import VllmEngine
+from miniverl.errors import ConformanceError
+from miniverl.models.adapter import largest_b
 from miniverl.models.device import device_for
 from miniverl.models.mirror import Mirror
 from miniverl.plan.plan import RolloutPlan
+
+NEGLIGIBLE = 1e-6
+"""An adapter whose B has no larger entry may round away altogether."""
 
 
 class EngineRollout:
@@ -24,9 +29,14 @@ class EngineRollout:
     def __init__(self, plan: RolloutPlan) -> None:
         self._plan = plan
         self._engine = BACKENDS[plan.backend](plan)
+        self._probed = ""
 
     def synchronize(self, policy: Policy) -> None:
+        """Raises ConformanceError when the adapter does nothing: loaded and not used is easily missed."""
         self._engine.synchronize(policy)
+        if policy.snapshot.digest != self._probed:
+            _refuse_idle_adapter(self._engine.adapter_effect(), policy)
+            self._probed = policy.snapshot.digest
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Iterator[tuple[Group, ...]]:
         order = list(dict.fromkeys(request.group_id for request in requests))
@@ -37,6 +47,15 @@ class EngineRollout:
 
     def close(self) -> None:
         self._engine.close()
+
+
+def _refuse_idle_adapter(effect: float | None, policy: Policy) -> None:
+    if effect == 0.0 and largest_b(policy.tensors) > NEGLIGIBLE:
+        raise ConformanceError(
+            f"rollout.adapter of policy version {policy.snapshot.version}", value=effect,
+            problem="changes no log-prob: the engine samples from the base model, but the trainer's LoRA is not zero",
+            fix="check that rollout.backend applies LoRA to every layer of models.student.lora.target_modules",
+        )  # fmt: skip
 
 
 def _in_order(groups: Iterable[Group], order: list[str]) -> Iterator[Group]:

@@ -90,3 +90,10 @@ def test_target_modules_that_match_nothing_are_named(model_plan):
     plan = dataclasses.replace(plan, lora=dataclasses.replace(plan.lora, target_modules=("no_such_layer",)))
     with pytest.raises(ModelError, match=r"no_such_layer.*all-linear"):
         attached(plan)
+
+
+def test_an_untrained_adapter_is_known_by_its_b(model_plan):
+    module = attached(model_plan())
+    assert adapter.largest_b(adapter.read(module)) == 0.0
+    assert adapter.largest_b(adapter.read(perturbed(module))) > 0.0
+    assert adapter.largest_b(adapter.read(attached(model_plan(lora=None)))) == 0.0

@@ -50,3 +50,7 @@ def test_a_policy_that_is_not_what_it_names_is_refused_all_the_same(frozen):
 def test_nothing_in_it_asks_for_a_gradient(frozen):
     assert frozen.vocabulary == 20
     assert not any(parameter.requires_grad for parameter in frozen.module.parameters())
+
+
+def test_it_has_no_adapter_to_judge(frozen):
+    assert frozen.adapter_effect() is None

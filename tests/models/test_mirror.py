@@ -77,3 +77,16 @@ def test_eight_refreshes_leave_no_trace(model_plan):
         assert not torch.equal(mirror.module(IDS).logits, first)
         mirror.load(policy)
     assert torch.equal(mirror.module(IDS).logits, first)
+
+
+@pytest.mark.parametrize("quantization", ["none", "nf4"])
+def test_the_effect_of_an_adapter_is_zero_until_it_does_something(model_plan, quantization):
+    plan = model_plan(quantization=quantization)
+    mirror = Mirror(plan, device=CPU)
+    assert mirror.adapter_effect() == 0.0
+    mirror.load(trained(plan)[1])
+    assert mirror.adapter_effect() > 1e-3
+
+
+def test_full_weights_have_no_adapter_to_judge(model_plan):
+    assert Mirror(model_plan(lora=None), device=CPU).adapter_effect() is None

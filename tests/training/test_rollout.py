@@ -1,10 +1,14 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from peft.tuners.lora import LoraLayer
 
+from miniverl.contract.canonical import tensors_digest
+from miniverl.contract.policy import Policy
 from miniverl.contract.request import requests_for
 from miniverl.data.order import PromptOrder
-from miniverl.errors import IdentityError
+from miniverl.errors import ConformanceError, IdentityError
 from miniverl.training.assemble import read_planned
 from miniverl.training.rollout import EngineRollout
 from miniverl.training.trainer import PolicyTrainer
@@ -45,3 +49,40 @@ def test_requests_under_another_policy_are_refused(asked):
     stale = replace(policy, snapshot=replace(policy.snapshot, version=7))
     with pytest.raises(IdentityError):
         next(rollout.generate(requests(plan, stale, prompts)))
+
+
+def trained(policy: Policy, *, version: int, b: float = 0.01) -> Policy:
+    """The policy as a step would leave it: every entry of B is ``b``."""
+    tensors = {name: array + np.float32(b) * (".lora_B." in name) for name, array in policy.tensors.items()}
+    return Policy(
+        snapshot=replace(policy.snapshot, version=version, tensor_digest=tensors_digest(tensors)), tensors=tensors
+    )
+
+
+@pytest.fixture(params=["hf_cached", "hf_reference"])
+def switched_off(request, plan_for):
+    """A rollout whose engine loads the adapter and then does not use it, and the untrained policy."""
+    plan = plan_for("off", f"rollout.backend={request.param}")
+    rollout = EngineRollout(plan.rollout)
+    for layer in rollout._engine._model.module.modules():
+        if isinstance(layer, LoraLayer):
+            layer.scaling = dict.fromkeys(layer.scaling, 0.0)
+    return rollout, PolicyTrainer(plan.trainer, run_dir=plan.run_dir).policy()
+
+
+def test_an_engine_that_does_not_use_the_adapter_is_caught_at_the_first_version_it_matters(switched_off):
+    rollout, policy = switched_off
+    rollout.synchronize(policy)
+    with pytest.raises(ConformanceError, match=r"policy version 1 = 0\.0: changes no log-prob"):
+        rollout.synchronize(trained(policy, version=1))
+
+
+def test_an_adapter_too_small_to_be_seen_is_no_idle_adapter(switched_off):
+    rollout, policy = switched_off
+    rollout.synchronize(trained(policy, version=1, b=1e-9))
+
+
+def test_an_engine_that_uses_the_adapter_passes_at_every_version(asked):
+    _, rollout, policy, _ = asked
+    for version in (1, 2, 3):
+        rollout.synchronize(trained(policy, version=version, b=0.01 * version))

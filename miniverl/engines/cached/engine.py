@@ -78,6 +78,9 @@ class CachedEngine(Lifecycle):
             "peak_bytes": peak_bytes(self._device),
         }
 
+    def adapter_effect(self) -> float | None:
+        return self._model.adapter_effect()
+
     def _groups(self, groups: Sequence[Requests], snapshot: PolicySnapshot, serving: object) -> Iterator[Group]:
         waiting = {group[0].group_id: group for group in groups}
         generation = None
