@@ -1,1 +1,1 @@
-"""The room for workloads, measurements and gates. Empty so far."""
+"""How fast the rollout backends are: workloads, measurement, gates and evidence."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from miniverl import __version__
-from miniverl.cli import data, vllm
+from miniverl.cli import bench, data, vllm
 from miniverl.cli.demo import demo
 from miniverl.cli.inspect import inspect
 from miniverl.cli.plan import plan
@@ -43,6 +43,7 @@ for name, command in COMMANDS.items():
     app.command(name)(command)
 app.add_typer(data.app, name="data")
 app.add_typer(vllm.app, name="vllm")
+app.add_typer(bench.app, name="bench")
 
 
 def _show_version(wanted: bool) -> None:

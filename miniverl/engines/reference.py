@@ -17,6 +17,7 @@ from miniverl.contract.request import GenerationRequest, Sampling
 from miniverl.engines.assemble import Decode, Sample, assemble
 from miniverl.engines.base import Capabilities, Lifecycle, PolicyModel
 from miniverl.engines.intake import whole_groups
+from miniverl.models.device import peak_bytes
 
 
 class ReferenceEngine(Lifecycle):
@@ -44,6 +45,7 @@ class ReferenceEngine(Lifecycle):
             "slot_occupancy": 1.0,
             "seconds_prefill": 0.0,
             "seconds_decode": self._seconds,
+            "peak_bytes": peak_bytes(self._device),
         }
 
     def adapter_effect(self) -> float | None:
