@@ -158,7 +158,9 @@ class Candidate:
             before, began = self._engine.metrics(), time.perf_counter()
             self._engine.synchronize(policy)
             seconds = time.perf_counter() - began
-            sampling = Sampling(temperature=0.0, max_new_tokens=8, stop_token_ids=())
+            sampling = Sampling(
+                temperature=0.0, max_new_tokens=min(self._bench.workload.response_tokens), stop_token_ids=()
+            )
             requests = requests_for(list(enumerate(prompts)), policy.snapshot, samples=1, sampling=sampling, run_seed=0)
             groups = sorted(self._engine.generate(requests), key=lambda group: group.cursor)
             found.append({"identity": policy.snapshot.digest, "seconds": seconds, "digest": token_digest(groups),
