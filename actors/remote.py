@@ -17,6 +17,7 @@ from miniverl.contract.policy import PolicySnapshot
 from miniverl.contract.prompt import Prompt
 from miniverl.contract.report import Checkpoint, Evaluation, KeptGroup, StepReport
 from miniverl.contract.request import GenerationRequest, Sampling
+from miniverl.contract.scores import Scores
 from miniverl.record.facts import Facts
 from miniverl.rewards.none import NoRewards
 from miniverl.training.roles import Roles, Rollout, Teacher, Trainer
@@ -52,6 +53,9 @@ class RemoteTrainer:
         self._post.settle_finished()
         handed_on = None if targets is None else targets.reference
         self._post.remember(self._line.promise("add", self._post.parcel(parcel), handed_on, source=targets))
+
+    def score(self, parcel: Parcel, temperature: float) -> Scores:
+        return self._line.call("score", parcel, temperature)
 
     def update(self, step: int, expected: Sequence[KeptGroup]) -> StepReport:
         """Every ``add`` first: Ray skips a call whose argument failed, and the first failure must be the one raised."""

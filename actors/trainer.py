@@ -12,6 +12,7 @@ from actors.shell import Shell, bound_threads, served
 from miniverl.contract.parcel import Parcel
 from miniverl.contract.policy import PolicySnapshot
 from miniverl.contract.report import Checkpoint, KeptGroup, StepReport
+from miniverl.contract.scores import Scores
 from miniverl.contract.targets import TeacherTargets
 from miniverl.plan.plan import TrainerPlan
 from miniverl.record.facts import Facts
@@ -48,6 +49,10 @@ class TrainerActor(Shell):
     @served
     def add(self, parcel: Parcel, targets: TeacherTargets | None) -> None:
         self._trainer.add(parcel, targets)
+
+    @served
+    def score(self, parcel: Parcel, temperature: float) -> Scores:
+        return self._trainer.score(parcel, temperature)
 
     @served
     def update(self, step: int, expected: Sequence[KeptGroup]) -> StepReport:

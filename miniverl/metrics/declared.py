@@ -190,7 +190,7 @@ TIME_EVALUATE = Metric(
     name="timing_s/testing",
     unit="s",
     reduce="last",
-    help="Evaluation; only at steps that evaluate.",
+    help="Evaluation and conformance probes; only at steps that have them.",
     side=True,
 )
 TIME_SAVE = Metric(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,3 +19,5 @@ class Facts:
     """Prompts taken by closed steps: where the open step starts."""
     lease: int
     """The present writer's lease."""
+    probes: tuple[Mapping[str, Any], ...] = ()
+    """What the conformance probes found, of the untrained policy and after the first update: equal in equal runs."""

@@ -19,6 +19,9 @@ from miniverl.record.facts import Facts
 FILE = "journal.sqlite"
 """The journal's name inside a run directory."""
 
+PROBE = "conformance"
+"""What a probe found, among the notes of the policy version it found it for."""
+
 
 class JournalReader:
     """A view of a journal that writes nothing and takes neither lock nor lease, also while a run writes."""
@@ -111,7 +114,21 @@ class JournalReader:
                 problem=f"this step is not closed; {self.last_step()} steps are",
                 fix="name a closed step",
             )
-        return Facts(rows=found[0], chain_head=found[1], cursor=found[2], lease=lease)
+        rows, head, cursor = found
+        return Facts(rows=rows, chain_head=head, cursor=cursor, lease=lease, probes=self._first_probes(below=step))
+
+    def _first_probes(self, *, below: int) -> tuple[Mapping[str, Any], ...]:
+        """Of versions 0 and 1, as far as below a step: what an untouched run has probed when that step closes.
+
+        Of several lives the first is heard, so that a checkpoint does not depend on how often the run was continued.
+        """
+        rows = self.database.rows("SELECT step, facts FROM notes WHERE step < ? ORDER BY lease", (min(below, 2),))
+        first: dict[int, Mapping[str, Any]] = {}
+        with self._readable("notes"):
+            for version, text in rows:
+                if (found := json.loads(text).get(PROBE)) is not None:
+                    first.setdefault(version, found)
+        return tuple(first[version] for version in sorted(first))
 
     def last_step(self) -> int:
         """Steps closed."""

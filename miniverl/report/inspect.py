@@ -12,7 +12,7 @@ from miniverl.contract.report import Evaluation, StepReport
 from miniverl.record.export import exported
 from miniverl.record.finite import finite
 from miniverl.record.lock import holder_lives
-from miniverl.record.reader import JournalReader
+from miniverl.record.reader import PROBE, JournalReader
 from miniverl.record.rundir import RunDirectory
 
 RUNNING, FINISHED, INTERRUPTED = "running", "finished", "interrupted"
@@ -48,6 +48,7 @@ def inspect_run(run_dir: str | Path) -> Json:
             "updates": reports[-1].updates if reports else 0,
             "metrics": dict(reports[-1].metrics) if reports else {},
             "evaluation": _evaluation(journal.evaluations()),
+            "conformance": [facts[PROBE] for _, _, facts in journal.notes() if PROBE in facts],
             "actors": _actors(journal.notes()),
             "checkpoints": [
                 {"step": one.step, "folder": one.folder, "manifest_digest": one.manifest_digest}
@@ -76,12 +77,23 @@ def render(facts: Json) -> list[str]:
         f"accuracy     {subject.replace('_', ' '):<15} {found['accuracy']:7.2%} of {found['n']}"
         for subject, found in facts["evaluation"].items()
     ]
+    lines += [_conformance(found) for found in facts["conformance"]]
     lines += [
         f"actor        {role:<15} {found['busy_seconds']:9.1f} s busy, {found['calls']} calls,"
         f" {found['peak_rss'] / 2**20:,.0f} MiB at most"
         for role, found in facts["actors"].items()
     ]
     return lines + [f"metric       {name} = {value:.6g}" for name, value in sorted(facts["metrics"].items())]
+
+
+def _conformance(found: Json) -> str:
+    sampled, greedy = found["sampled"]["engine"], found["greedy"]
+    return (
+        f"conformance  version {found['version']}: {found['outcome']}, {sampled['tokens']} tokens, log-probs differ by"
+        f" {sampled['max']:.2g} at most, {sampled['mean']:.2g} on average (own noise"
+        f" {found['sampled']['floor']['mean']:.2g}), k3 {sampled['k3']:.2g}, probabilities by"
+        f" {sampled['probability']:.2g}; {greedy['unlikeliest']} of {greedy['engine']['tokens']} greedy tokens differ"
+    )
 
 
 def _state(directory: RunDirectory, reports: Sequence[StepReport], *, total: int | None) -> str:

@@ -20,6 +20,7 @@ from miniverl.record.checkpoint import sweep, verify_checkpoint
 from miniverl.record.files import write_atomically
 from miniverl.record.rundir import RunDirectory
 from miniverl.training.checkpoints import Checkpoints
+from miniverl.training.conformance import Conformance
 from miniverl.training.evaluate import Evaluator
 from miniverl.training.gather import Gather
 from miniverl.training.roles import Roles
@@ -38,12 +39,13 @@ def assemble(
     """
     train = read_planned(plan.train_data)
     held_out = read_planned(plan.evaluation_data)[: plan.evaluation_prompts] if plan.evaluation_data else ()
+    prompts = PromptOrder(train, shuffle=plan.order.shuffle, seed=plan.order.seed)
     start = take_up(plan, roles, say=say)
     return Run(
         plan=plan,
         roles=roles,
         gather=Gather(
-            prompts=PromptOrder(train, shuffle=plan.order.shuffle, seed=plan.order.seed),
+            prompts=prompts,
             rollout=roles.rollout,
             rewards=roles.rewards,
             journal=roles.journal,
@@ -54,6 +56,7 @@ def assemble(
             stop=stop,
         ),
         checkpoints=Checkpoints(plan, trainer=roles.trainer, journal=roles.journal, say=say),
+        conformance=Conformance(plan, prompts=prompts, start=start, say=say),
         evaluator=Evaluator(held_out, sampling=plan.evaluation_sampling, schedule=plan.schedule, run_seed=plan.seed),
         metrics=sinks_for(plan, roles, say=lambda text: say(Event(kind=NOTE, text=text)), environ=environ),
         say=say,

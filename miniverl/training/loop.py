@@ -12,7 +12,7 @@ def train(run: Run) -> None:
     page of its own: recorded groups come back from ``gather``, and a step closed before must close again alike.
     """
     trainer, rollout, teacher, journal = run.roles.trainer, run.roles.rollout, run.roles.teacher, run.roles.journal
-    run.evaluate_if_due(run.start)  # 0: before training
+    run.evaluate_if_due(run.start)  # 0: before training; first of all, is the engine's policy the trainer's?
     for step in run.steps():
         policy = trainer.policy()  # snapshot (version v, digests) and tensors
         rollout.synchronize(policy)  # other identities are refused from here on

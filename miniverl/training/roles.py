@@ -12,6 +12,7 @@ from miniverl.contract.policy import Policy
 from miniverl.contract.prompt import Prompt
 from miniverl.contract.report import Checkpoint, Evaluation, KeptGroup, StepReport
 from miniverl.contract.request import GenerationRequest, Sampling
+from miniverl.contract.scores import Scores
 from miniverl.contract.targets import TeacherTargets
 from miniverl.record.facts import Facts
 
@@ -30,6 +31,10 @@ class Trainer(Protocol):
 
     def add(self, parcel: Parcel, targets: TeacherTargets | None) -> None:
         """Backward at once: no objective here needs a statistic of the whole step."""
+
+    def score(self, parcel: Parcel, temperature: float) -> Scores:
+        """Log-probs of the parcel's response tokens at this temperature (> 0), under the policy in force, without
+        dropout. Changes nothing."""
 
     def update(self, step: int, expected: Sequence[KeptGroup]) -> StepReport:
         """1..k optimizer updates, all or nothing, on exactly the expected groups; version v becomes v + 1.

@@ -15,6 +15,7 @@ from miniverl.metrics.sinks import Metrics
 from miniverl.plan.plan import Plan, Step
 from miniverl.record.rundir import RunDirectory
 from miniverl.training.checkpoints import Checkpoints
+from miniverl.training.conformance import Conformance
 from miniverl.training.evaluate import Evaluator, described
 from miniverl.training.gather import Gather
 from miniverl.training.roles import Roles
@@ -28,6 +29,7 @@ class Run:
     roles: Roles
     gather: Gather
     checkpoints: Checkpoints
+    conformance: Conformance
     evaluator: Evaluator
     metrics: Metrics
     say: Callable[[Event], None]
@@ -48,7 +50,9 @@ class Run:
             yield step
 
     def evaluate_if_due(self, step: int) -> None:
+        """What the engine is about to draw is worth something only if it is the trainer's policy: probed first."""
         with self.clock.apart(declared.TIME_EVALUATE.name):
+            self.conformance.probe_if_due(step, self.roles)
             for evaluation in self.evaluator.run_if_due(step, self.roles):
                 self.metrics.evaluated(evaluation)
                 self.say(Event(kind=EVALUATION, text=described(evaluation), step=step,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from miniverl.contract.canonical import tensors_digest
 from miniverl.contract.parcel import Parcel
 from miniverl.contract.policy import Policy, PolicySnapshot
 from miniverl.contract.report import Checkpoint, KeptGroup, StepReport
+from miniverl.contract.scores import Scores
 from miniverl.contract.targets import TeacherTargets
 from miniverl.errors import IdentityError, RecordError, TrainingError
 from miniverl.losses.reduction import weights
@@ -106,6 +108,16 @@ class PolicyTrainer:
         self._tally.add_parcel(parcel)
         self._received += [KeptGroup(id=group.id, digest=group.digest) for group in parcel.kept]
 
+    @torch.no_grad()
+    def score(self, parcel: Parcel, temperature: float) -> Scores:
+        """Raises IdentityError for groups of another policy."""
+        self._refuse_other_policies(parcel)
+        self._module.eval()
+        packed, likeliest = self._own_scores(parcel, temperature, budget=self._plan.micro_batch_tokens)
+        alone, _ = self._own_scores(parcel, temperature, budget=0)
+        self._module.train()
+        return Scores(packed=packed, alone=alone, likeliest=likeliest)
+
     def update(self, step: int, expected: Sequence[KeptGroup]) -> StepReport:
         if self._report is not None and self._report.step == step:
             return self._report
@@ -136,7 +148,7 @@ class PolicyTrainer:
             step=step,
             facts=facts,
             tensors={ADAPTER_FILE: adapter.read(self._module), OPTIMIZER_FILE: self._optimizer.state()},
-            metadata={"updates": self._updates, "tensor_digest": self._tensor_digest},
+            metadata={"updates": self._updates, "tensor_digest": self._tensor_digest, "probes": facts.probes},
             scheduled=scheduled,
         )
 
@@ -182,10 +194,26 @@ class PolicyTrainer:
         hidden_NH.backward(leaf_NH.grad)
         self._tally.denominator += float(rows.share.sum())
 
+    def _own_scores(self, parcel: Parcel, temperature: float, *, budget: int) -> tuple[np.ndarray, np.ndarray]:
+        """Log-probs of the response tokens and the likeliest ids in their place, [N] each."""
+        head = Head(self._module, vocabulary=self._plan.model.vocabulary)
+        logps, likeliest = [], []
+        for batch in micro_batches(parcel, budget=budget):
+            hidden_NH, ids_N = self._hidden(batch)
+            for chunk in chunks(len(ids_N), self._plan.logprob_chunk):
+                logps_CV = head.logps(hidden_NH[chunk], temperature=temperature)
+                logps.append(logps_CV.gather(1, ids_N[chunk][:, None])[:, 0].cpu())
+                likeliest.append(logps_CV.argmax(1).cpu())
+        return torch.cat(logps).numpy(), torch.cat(likeliest).numpy()
+
     def _forward(self, batch: MicroBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Dropout derives from (run, step, pass): a checkpoint holds no state of a random number generator."""
         torch.manual_seed(derive_seed("dropout", self._plan.seed, self._version, self._passes))
         self._passes += 1
+        return self._hidden(batch)
+
+    def _hidden(self, batch: MicroBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Hidden states that predict the response tokens, [N, H], and those tokens' ids, [N]."""
         dtype = torch_dtype(self._plan.model.dtype)
         masters = self._plan.model.lora is None and dtype != torch.float32  # fp32 weights that compute in bf16
         with torch.autocast(self._module.device.type, dtype=dtype, enabled=masters):

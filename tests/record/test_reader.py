@@ -7,8 +7,8 @@ import pytest
 
 from miniverl.errors import RecordError
 from miniverl.record.journal import Journal
-from miniverl.record.reader import JournalReader
-from tests.record.drawn import as_somebody_else, fresh, in_a_child, parcel, run_steps, tensors
+from miniverl.record.reader import PROBE, JournalReader
+from tests.record.drawn import again, as_somebody_else, fresh, in_a_child, parcel, run_steps, tensors
 
 TEMPORARY = Path(tempfile.gettempdir())
 
@@ -69,3 +69,16 @@ def test_a_run_directory_one_may_only_read_can_be_read(tmp_path_factory):
 
     assert in_a_child(look) == 0
     folder.chmod(0o755)
+
+
+def test_the_facts_of_a_step_hold_the_first_two_probes_as_first_noted(tmp_path):
+    with fresh(tmp_path) as journal:
+        journal.note(0, {PROBE: {"max": 1.0}, "seconds": 2.0})
+        run_steps(journal, 3)
+        journal.note(1, {PROBE: {"max": 2.0}})
+    with again(tmp_path) as journal:
+        for version in range(4):
+            journal.note(version, {PROBE: {"max": 9.0}})
+        assert [journal.facts_at(step).probes for step in range(4)] == [
+            (), ({"max": 1.0},), ({"max": 1.0}, {"max": 2.0}), ({"max": 1.0}, {"max": 2.0}),
+        ]  # fmt: skip

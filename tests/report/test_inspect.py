@@ -69,6 +69,18 @@ def test_the_counters_of_actors_are_summed_over_the_lives_of_the_run(run_dir):
     }
 
 
+def test_what_the_probes_found_is_told_life_by_life(run_dir):
+    figures = {"tokens": 32, "max": 1e-6, "mean": 1e-7, "p99": 1e-6, "k3": 1e-14, "probability": 1e-8}
+    probe = {"engine": figures, "floor": figures, "unlikeliest": 0, "temperature": 1.0, "top_p": 1.0, "top_k": 0}
+    found = {"version": 2, "outcome": "pass", "sampled": probe, "greedy": probe}
+    assert inspect_run(run_dir)["conformance"] == []
+    with again(run_dir) as journal:
+        journal.note(2, {"conformance": found})
+    assert inspect_run(run_dir)["conformance"] == [found]
+    [line] = [line for line in render(inspect_run(run_dir)) if line.startswith("conformance")]
+    assert "version 2: pass, 32 tokens, log-probs differ by 1e-06 at most" in line
+
+
 def test_a_run_is_running_while_its_writer_lives_and_finished_once_it_exported(run_dir):
     with again(run_dir) as journal:
         assert inspect_run(run_dir)["state"] == RUNNING

@@ -64,7 +64,7 @@ def test_no_recorded_group_is_generated_twice(plan_for):
             return getattr(roles.rollout, name)
 
         def generate(self, requests):
-            asked.update({r.group_id for r in requests if r.sampling == plan.sampling})
+            asked.update({r.group_id for r in requests if r.samples == plan.samples_per_prompt})  # not a probe's
             return roles.rollout.generate(requests)
 
     counted = dataclasses.replace(roles, rollout=Counting())

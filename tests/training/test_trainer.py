@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from miniverl.contract.parcel import Parcel
+from miniverl.contract.parcel import KEPT, Parcel
 from miniverl.contract.report import KeptGroup
 from miniverl.errors import IdentityError, TrainingError
 from miniverl.metrics import declared
@@ -208,3 +208,40 @@ def test_the_adapter_learns_and_the_base_stays(trainer_plan, teacher_plan, parce
     assert losses[-1] < losses[0] / 2
     assert all(bool((p == frozen[n]).all()) for n, p in trainer._module.named_parameters() if n in frozen)
     assert all(np.abs(array).max() > 0 for array in adapter.read(trainer._module).values())
+
+
+def test_scores_are_those_of_training_without_dropout(trainer_plan, parcel_for, tmp_path):
+    plain = PolicyTrainer(trainer_plan(), run_dir=str(tmp_path))
+    parcel = parcel_for(plain)
+    scores = plain.score(parcel, 0.7)
+    assert len(scores.packed) == parcel.response_tokens
+    np.testing.assert_allclose(scores.packed, scores.alone, atol=5e-5, rtol=0)
+    dropping = PolicyTrainer(trainer_plan(lora_dropout=0.9), run_dir=str(tmp_path))
+    dropping.restore(str(tmp_path / plain.save(0, FACTS, True).folder))
+    np.testing.assert_array_equal(dropping.score(parcel, 0.7).packed, scores.packed)
+
+
+def test_rows_that_are_packed_alone_have_no_noise(trainer_plan, parcel_for, tmp_path):
+    trainer = PolicyTrainer(trainer_plan(micro_batch_tokens=1), run_dir=str(tmp_path))
+    scores = trainer.score(parcel_for(trainer), 1.0)
+    np.testing.assert_array_equal(scores.packed, scores.alone)
+
+
+def test_scoring_changes_nothing_of_the_training(trainer_plan, teacher_plan, parcel_for, tmp_path):
+    digests = []
+    for scored in (False, True):
+        trainer = PolicyTrainer(trainer_plan(lora_dropout=0.5), run_dir=str(tmp_path))
+        parcel = parcel_for(trainer)
+        if scored:
+            trainer.score(parcel, 1.0)
+        trainer.begin(1)
+        trainer.add(parcel, ModelTeacher(teacher_plan()).score(parcel))
+        digests.append(trainer.update(1, kept(parcel)).tensor_digest)
+    assert digests[0] == digests[1]
+
+
+def test_groups_of_another_policy_are_not_scored(trainer_plan, parcel_for, tmp_path):
+    trainer = PolicyTrainer(trainer_plan(), run_dir=str(tmp_path))
+    group = dataclasses.replace(parcel_for(trainer).groups[0], policy_version=3)
+    with pytest.raises(IdentityError, match="another policy"):
+        trainer.score(Parcel(step=1, groups=(group,), fates=(KEPT,)), 1.0)
