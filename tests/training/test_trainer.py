@@ -210,14 +210,18 @@ def test_the_adapter_learns_and_the_base_stays(trainer_plan, teacher_plan, parce
     assert all(np.abs(array).max() > 0 for array in adapter.read(trainer._module).values())
 
 
-def test_scores_are_those_of_training_without_dropout(trainer_plan, parcel_for, tmp_path):
-    plain = PolicyTrainer(trainer_plan(), run_dir=str(tmp_path))
-    parcel = parcel_for(plain)
+def test_scores_are_those_of_training_without_dropout(trainer_plan, teacher_plan, parcel_for, tmp_path):
+    plain = PolicyTrainer(trainer_plan(lr=0.1), run_dir=str(tmp_path))
+    first = parcel_for(plain)
+    plain.begin(1)
+    plain.add(first, ModelTeacher(teacher_plan()).score(first))
+    plain.update(1, kept(first))  # an adapter that is not zero, so that dropout would show
+    parcel = parcel_for(plain, step=2)
     scores = plain.score(parcel, 0.7)
     assert len(scores.packed) == parcel.response_tokens
     np.testing.assert_allclose(scores.packed, scores.alone, atol=5e-5, rtol=0)
     dropping = PolicyTrainer(trainer_plan(lora_dropout=0.9), run_dir=str(tmp_path))
-    dropping.restore(str(tmp_path / plain.save(0, FACTS, True).folder))
+    dropping.restore(str(tmp_path / plain.save(1, FACTS, True).folder))
     np.testing.assert_array_equal(dropping.score(parcel, 0.7).packed, scores.packed)
 
 
