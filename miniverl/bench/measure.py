@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, cast
 
 import numpy as np
@@ -36,41 +37,44 @@ def measure(bench: Bench, backends: Sequence[str], *, say: Say) -> dict[str, Raw
         except MiniverlError as error:
             raws[backend] = {"backend": backend, "error": str(error), "cells": []}
     judge = Judge(bench, candidates)
-    try:
+    with ExitStack() as ends:
+        for candidate in candidates:
+            ends.callback(candidate.close)
         for cell in bench.workload.cells():
-            prompts = bench_prompts(bench.model.path, count=bench.workload.prompts, tokens=cell.prompt_tokens)
-            for candidate, found in zip(candidates, in_turn(bench, candidates, cell, prompts), strict=True):
-                found = {"cell": cell.model_dump(), **found, **judge.logps(candidate, cell, prompts)}
-                raws[candidate.backend]["cells"].append(found)
-                say(f"{cell!s:<32} {candidate.backend:<13} {rate(found)}")
+            _measure_cell(bench, candidates, cell, judge=judge, raws=raws, say=say)
         for candidate in candidates:
             prompts = bench_prompts(bench.model.path, count=2, tokens=min(bench.workload.prompt_tokens))
             raws[candidate.backend]["refreshes"] = candidate.refreshes(prompts)
             raws[candidate.backend]["phases"] = candidate.phases()
-    finally:
-        for candidate in candidates:
-            candidate.close()
     return raws
+
+
+def _measure_cell(
+    bench: Bench, candidates: Sequence[Candidate], cell: Cell, *, judge: Judge, raws: dict[str, Raw], say: Say
+) -> None:
+    prompts = bench_prompts(bench.model.path, count=bench.workload.prompts, tokens=cell.prompt_tokens)
+    for candidate, found in zip(candidates, in_turn(bench, candidates, cell, prompts), strict=True):
+        whole = {"cell": cell.model_dump(), **found, **judge.logps(candidate, cell, prompts)}
+        raws[candidate.backend]["cells"].append(whole)
+        say(f"{cell!s:<32} {candidate.backend:<13} {rate(whole)}")
 
 
 def in_turn(bench: Bench, candidates: Sequence[Candidate], cell: Cell, prompts: Sequence[Prompt]) -> list[Raw]:
     """One cell by every candidate, a repetition each, then the next: a machine that slows down slows all of them."""
     workload = bench.workload
     found: list[Raw] = [{"warmups": [], "repetitions": []} for _ in candidates]
+    spent = [(place, one) for place, one in enumerate(candidates) if one.backend not in workload.integrated]
+    for place, candidate in enumerate(candidates):
+        if (points := workload.integrated.get(candidate.backend)) is not None:
+            found[place]["repetitions"].append(candidate.integrated(cell, prompts, points=points))
     for number in range(workload.warmups + workload.repetitions):
         kind = "warmups" if number < workload.warmups else "repetitions"
-        for place, candidate in enumerate(candidates):
-            points = workload.integrated.get(candidate.backend)
-            if points is not None:
-                if not found[place]["repetitions"]:
-                    found[place]["repetitions"].append(candidate.integrated(cell, prompts, points=points))
-                continue
+        for place, candidate in spent:
             found[place][kind].append(candidate.repetition(cell, prompts, run_seed=0))
             if workload.stop_every is not None and candidate.backend == "hf_cached":
                 found[place].setdefault("static", []).append(candidate.static(cell, prompts, run_seed=0))
-    for place, candidate in enumerate(candidates):
-        if candidate.backend not in workload.integrated:
-            found[place]["other_seed"] = candidate.repetition(cell, prompts, run_seed=1)
+    for place, candidate in spent:
+        found[place]["other_seed"] = candidate.repetition(cell, prompts, run_seed=1)
     return found
 
 
