@@ -8,6 +8,7 @@ Every response has its full length: no peer may end one earlier.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +23,8 @@ Generate = Callable[[str], int]
 
 def serve(prepare: Callable[[dict[str, Any]], Generate]) -> None:
     """Runs until standard input closes. Whatever libraries print goes to standard error."""
-    answers, sys.stdout = sys.stdout, sys.stderr
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # for libraries, and for the processes they start
     generate = prepare(json.loads(Path(sys.argv[1]).read_text()))
     for line in sys.stdin:
         began = time.perf_counter()
