@@ -16,11 +16,13 @@ def prepare(job: dict[str, Any]) -> Generate:
         max_model_len=len(job["prompts"][0]) + length, max_num_seqs=rows, kv_cache_memory_bytes=2**29,
         generation_config="vllm",
     )  # fmt: skip
-    inputs = [{"prompt_token_ids": prompt} for prompt in job["prompts"]]
+    inputs = [{"prompt_token_ids": prompt} for prompt in job["prompts"] for _ in range(job["samples"])]
 
     def generate(mode: str) -> int:
         chance = STOCHASTIC if mode == "stochastic" else {"temperature": 0.0}
-        sampling = SamplingParams(**chance, n=job["samples"], max_tokens=length, ignore_eos=True, seed=0, logprobs=0)
+        sampling = [
+            SamplingParams(**chance, max_tokens=length, ignore_eos=True, seed=seed, logprobs=0) for seed in range(rows)
+        ]
         made = model.generate(inputs, sampling, use_tqdm=False)
         return sum(len(output.token_ids) for request in made for output in request.outputs)
 
