@@ -16,6 +16,7 @@ from miniverl.bench.workload import Cell
 from miniverl.contract.group import Group
 from miniverl.contract.prompt import Prompt
 from miniverl.errors import MiniverlError
+from miniverl.models.device import device_for
 from miniverl.models.logprobs import Head, ResponseRows, response_hidden
 from miniverl.models.mirror import Mirror
 
@@ -83,7 +84,7 @@ class Judge:
 
     def __init__(self, bench: Bench, candidates: Sequence[Candidate]) -> None:
         self._bench = bench
-        self._mirror = Mirror(bench.model_plan(), device=torch.device("cpu"))
+        self._mirror = Mirror(bench.model_plan(), device=device_for(bench.share))
         if candidates:
             self._mirror.load(candidates[0].policy())
 
@@ -108,7 +109,7 @@ class Judge:
                               lengths=tuple(group.lengths.tolist()))  # fmt: skip
         hidden_NH, ids_N = response_hidden(module, packed)
         logps_NV = Head(module, vocabulary=self._mirror.vocabulary).logps(hidden_NH, temperature=group.temperature)
-        plain = logps_NV.gather(1, ids_N[:, None])[:, 0].numpy()
+        plain = logps_NV.gather(1, ids_N[:, None])[:, 0].cpu().numpy()
         assert group.logps is not None, "asked for"
         recorded = np.concatenate([row[:n] for row, n in zip(group.logps, group.lengths, strict=True)])
         return np.abs(plain - recorded).max()

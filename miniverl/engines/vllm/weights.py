@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import torch
+from transformers import AutoConfig
 
 from miniverl.models.adapter import copy_tokenizer
 from miniverl.models.dequantize import dequantize, plain_digest, quantized_layers
@@ -20,10 +21,15 @@ def served_base(plan: ModelPlan, folder: Path) -> tuple[Path, str]:
     written: NF4 weights dequantized (the original ones are another policy), and rows of embedding and head beyond the
     tokenizer's vocabulary cut off (no distribution may hold them).
     """
+    head = (
+        AutoConfig.from_pretrained(plan.path, local_files_only=True, trust_remote_code=False)
+        .get_text_config()
+        .vocab_size
+    )
+    if plan.quantization == "none" and head == plan.vocabulary:
+        return Path(plan.path), ""  # known without loading anything
     module = load_base(plan, device=torch.device("cpu"))
     quantized = frozenset(name for name, _ in quantized_layers(module))
-    if not quantized and module.config.get_text_config().vocab_size == plan.vocabulary:
-        return Path(plan.path), ""
     module = dequantize(module) if quantized else module
     digest = plain_digest(module, quantized)
     module.resize_token_embeddings(plan.vocabulary)
